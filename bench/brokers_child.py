@@ -148,9 +148,18 @@ class _Broker(asyncio.Protocol):
             )
         )
         assert isinstance(answer, MasterInfo), answer
-        vitals = None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
+        extension = (
+            None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
+        )
         beat = SendHeartbeat(
-            _CLUSTER, self._name, self._broker_id, self._address, 1, 0, 0, vitals=vitals
+            _CLUSTER,
+            self._name,
+            self._broker_id,
+            self._address,
+            1,
+            0,
+            0,
+            extension=extension,
         )
         self._beat = encode_frame(command_of(beat, 0))
         self.send_beat()

@@ -81,7 +81,7 @@ def _set_of_three() -> SetState:
 
 
 def _facts(liveness: Heartbeats, state: SetState) -> Facts:
-    return Facts(liveness.pulses(state.key, boottime_ns()), may_replace=True)
+    return Facts(liveness.last_heartbeats(state.key, boottime_ns()), may_replace=True)
 
 
 def _alive(states: Iterable[SetState]) -> Heartbeats:

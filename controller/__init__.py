@@ -1,3 +1,3 @@
 """
-The controller: who is master of a set of brokers, and who is in its SyncStateSet.
+The controller: decides the master and the SyncStateSet of each broker set.
 """

@@ -20,7 +20,7 @@ from typing import TypeVar
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.epoch_query import EpochPages
-from pystore.ha.slave.transport import MasterStream, StreamLost, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, StreamLost, connect
 from pystore.ha.wire.codes import (
     FRAME_BYTES_UNSETTLED,
     PROTOCOL_V3,
@@ -46,6 +46,7 @@ from pystore.ha.wire.legacy import (
     table_of_legacy,
 )
 from pystore.ha.wire.v3 import encode
+from pystore.net.address import parse_address
 
 __all__ = ["LEARNER_ID", "MasterStatus", "StatusQuery", "ask_legacy", "ask_v3"]
 

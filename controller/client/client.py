@@ -1,10 +1,9 @@
 """
-A broker's way to its controllers: finds the leader, asks it, and hears who is master.
+The client of a broker for its controllers: finds the leader and sends requests to it.
 
-Every call is sent once at most, within a bounded time, and ends as an answer, a refusal
-or a silence that says whether anything was sent (`pystore.controller.protocol.calls`).
-Nothing is repeated here: which request may be sent again, and when, is for its sender
-to know.
+Each call is sent at most once and ends in bounded time: with an answer, with a refusal,
+or unanswered (`pystore.controller.protocol.calls`). The client repeats no request: only
+the caller knows which request may be sent again.
 
 Source: formats 4; R2 to R4, R28, R112; docs/identity.md.
 """
@@ -38,7 +37,7 @@ from pystore.controller.protocol.calls import (
 from pystore.controller.protocol.client_codec import (
     answer_of,
     command_of,
-    mastership_told,
+    master_info_of,
 )
 from pystore.errors import InvalidError, UnavailableError
 from pystore.remoting.client import RemotingClient
@@ -61,14 +60,14 @@ _A = TypeVar("_A")
 
 def role_handler(told: Callable[[MasterInfo], object]) -> Handler:
     """
-    Returns what takes 1008 and hands it on.
+    Returns the handler of 1008.
 
-    Controllers connect to the broker's address for it, so the broker's own server needs
-    it; the client takes it over the connections that it keeps, too.
+    Controllers of RocketMQ connect to the broker's address for it, so the broker's own
+    server needs the handler. The client also takes 1008 on its own connections.
     """
 
     async def take(request: RemotingCommand, _: Connection) -> Reply:
-        told(mastership_told(request))
+        told(master_info_of(request))
         return Reply()
 
     return take
@@ -82,13 +81,13 @@ class ControllerClient:
 
     Args:
         addresses: `pystore.controller.client.discovery.parse_addresses`.
-        role_changed: is told what controllers say by themselves (1008); compares it
-            with what it knows, as it may be old.
-        timeout_ms: for each question: a call takes this long, and as long again for
+        role_changed: called with each notification (1008), which may be older than what
+            the broker knows.
+        timeout_ms: for each request. A call takes one such time for itself, and one for
             each controller that is asked for the leader.
-        look_up: what a name stands for.
-        wall_ms: the time, which jRaft controllers take for theirs.
-        say: one line for people, about a connection that went wrong.
+        look_up: resolves a name to addresses.
+        wall_ms: the time of day, which jRaft controllers use as theirs.
+        say: receives one line for people about each failed connection.
     """
 
     def __init__(
@@ -113,7 +112,7 @@ class ControllerClient:
     @property
     def leader(self) -> str | None:
         """
-        ``HOST:PORT`` of the leader, as far as is known.
+        ``HOST:PORT`` of the leader, if it is known.
         """
         return self._search.leader
 
@@ -126,7 +125,7 @@ class ControllerClient:
 
     async def close(self) -> None:
         """
-        Lets go of all controllers; calls under way are told. Again is fine.
+        Closes all connections; pending calls fail. Idempotent.
         """
         await self._search.close()
         await self._remoting.close()
@@ -172,7 +171,7 @@ class ControllerClient:
         self, request: RegisterBroker
     ) -> MasterInfo | CallRefused | CallUnanswered:
         """
-        Say where the broker is, and hear who is master.
+        Register the broker's process and address; the answer names the master.
         """
         return _end(MasterInfo, await self._ask_leader(request))
 
@@ -180,7 +179,7 @@ class ControllerClient:
         self, request: ElectMaster
     ) -> MasterInfo | CallRefused | CallUnanswered:
         """
-        Ask for a master.
+        Request an election.
         """
         return _end(MasterInfo, await self._ask_leader(request))
 
@@ -188,7 +187,7 @@ class ControllerClient:
         self, request: GetReplicaInfo
     ) -> MasterInfo | CallRefused | CallUnanswered:
         """
-        Ask who is master.
+        Ask for the master of the set.
         """
         return _end(MasterInfo, await self._ask_leader(request))
 
@@ -209,7 +208,7 @@ class ControllerClient:
         answer = await self._ask(address, request, self._timeout_ms)
         return _end(HeartbeatAnswer, answer)
 
-    # -- inside --------------------------------------------------------------
+    # -- internals --------------------------------------------------------------
 
     async def _metadata(
         self, address: str, timeout_ms: int
@@ -217,15 +216,15 @@ class ControllerClient:
         try:
             return _end(Metadata, await self._ask(address, GetMetadata(), timeout_ms))
         except InvalidError as error:
-            # Another controller told it.
+            # Another controller named this address.
             return CallUnanswered(str(error), may_be_done=False)
 
     async def _ask_leader(self, request: Call) -> Answer:
-        nobody = await self._search.find()
+        reason = await self._search.find()
         leader = self._search.leader
         if leader is None:
             return CallUnanswered(
-                nobody or "the leader was lost again", may_be_done=False
+                reason or "the leader was lost again", may_be_done=False
             )
         answer = await self._ask(leader, request, self._timeout_ms)
         match answer:
@@ -249,7 +248,7 @@ class ControllerClient:
 
 def _end(kind: type[_A], answer: Answer) -> _A | CallRefused | CallUnanswered:
     """
-    Returns an answer as that of one request, which `answer_of` sees to.
+    Returns an answer with the type that its request has (`answer_of`).
     """
     assert isinstance(answer, kind | CallRefused | CallUnanswered)
     return answer

@@ -1,13 +1,15 @@
 """
-Which controller leads: asked one after the other, in bounded time. Pure.
+The search for the leading controller, in bounded time. Pure.
 
-Controllers are configured as a list of ``HOST:PORT``; a name may stand for several of
-them, and for others tomorrow, so names are resolved anew in each round. Who says that
-it leads is the leader, at the address at which it said so: what others tell of it may
-be old, and may name an address of another network, so it is only where to ask next.
+Controllers are configured as a list of ``HOST:PORT``. A name may have several
+addresses, and they may change, so each round resolves the names again. A controller
+that says that it leads is the leader, at the address where it was asked. What other
+controllers say about the leader may be old, or an address of another network, so it
+only decides which address is asked next.
 
-A call that the leader refuses with 2007, or does not answer, forgets it. Each address
-is asked once a round, each within the time-out; between two rounds there is a pause.
+If the leader refuses a call with 2007, or does not answer, the search starts again.
+Each round asks each address once, each within the time-out; a pause separates two
+rounds.
 
 Source: formats 4.1, 4.6, 4.17; R3, R221, R224; docs/identity.md.
 """
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 
 from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import InvalidError, LocalViolation
+from pystore.net.address import parse_address
 
 __all__ = [
     "TIMEOUT_MS",
@@ -31,13 +34,13 @@ __all__ = [
 ]
 
 TIMEOUT_MS = 3000
-"""As long as RocketMQ's brokers wait for a controller, in ms."""
+"""How long RocketMQ's brokers wait for a controller, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
     """
-    Look up ``HOST:PORT`` each; ``resolved`` takes what was found.
+    Resolve each ``HOST:PORT``; ``resolved`` takes the result.
     """
 
     addresses: tuple[str, ...]
@@ -46,7 +49,7 @@ class Resolve:
 @dataclass(frozen=True, slots=True)
 class AskMetadata:
     """
-    Ask one controller who leads, for so long at most.
+    Ask one controller for the leader, with a time-out.
     """
 
     address: str
@@ -56,11 +59,11 @@ class AskMetadata:
 @dataclass(frozen=True, slots=True)
 class Rest:
     """
-    Nobody leads, as far as anybody answered: wait before the next round.
+    No controller of this round leads: wait before the next round.
 
     Attributes:
-        failures: rounds in a row, from 1 on: how long to wait is the owner's to draw.
-        reason: one line for people: what each of them said.
+        failures: rounds in a row, from 1 on; the owner draws the pause.
+        reason: one line for people: the answers of this round.
     """
 
     failures: int
@@ -72,21 +75,18 @@ DiscoveryEffect = Resolve | AskMetadata | Rest
 
 def parse_addresses(text: str) -> tuple[str, ...]:
     """
-    Read RocketMQ's ``controllerAddr``: ``HOST:PORT``, several of them with ``;``
-    between; blanks and empty parts are passed over, and so is a second mention.
+    Parse RocketMQ's ``controllerAddr``: one ``HOST:PORT`` or several with ``;``
+    between. Blanks, empty parts and duplicates are ignored.
 
     Raises:
-        InvalidError: there is none, or one is no ``HOST:PORT``.
+        InvalidError: there is no address, or one is not ``HOST:PORT``.
     """
     parts = [part.strip() for part in text.split(";")]
     addresses = tuple(dict.fromkeys(part for part in parts if part))
     for address in addresses:
-        host, _, port = address.rpartition(":")
-        is_port = port.isascii() and port.isdecimal() and 0 < int(port) < 65536
-        if not host or not is_port or (":" in host and not host.startswith("[")):
-            raise InvalidError(
-                f"{address!r} is no address of a controller: give HOST:PORT;HOST:PORT"
-            )
+        host, _ = parse_address(address)
+        if ":" in host and not address.startswith("["):
+            raise InvalidError(f"{address!r}: an IPv6 host needs brackets")
     if not addresses:
         raise InvalidError("no controller is configured: give HOST:PORT;HOST:PORT")
     return addresses
@@ -96,15 +96,15 @@ class Discovery:
     """
     The search for the leader. One thread.
 
-    Its owner carries out `next_effect`, says how it ended, and asks again; calls go to
-    `leader` while there is one.
+    Its owner carries out `next_effect`, reports the result, and repeats that; calls go
+    to `leader` while there is one.
 
     Args:
-        addresses: as they are configured (`parse_addresses`).
-        timeout_ms: for each question.
+        addresses: the configured ones (`parse_addresses`).
+        timeout_ms: for each request.
 
     Attributes:
-        leader: ``HOST:PORT``; ``None``: it is searched for.
+        leader: ``HOST:PORT``; ``None``: the search is on.
     """
 
     def __init__(self, addresses: Sequence[str], timeout_ms: int = TIMEOUT_MS) -> None:
@@ -124,14 +124,14 @@ class Discovery:
     @property
     def known(self) -> tuple[str, ...]:
         """
-        Every controller that is known: heartbeats go to all of them.
+        The addresses of all known controllers: heartbeats go to all of them.
         """
         every = [a for name in self._configured for a in self._found.get(name, (name,))]
         return tuple(dict.fromkeys(every))
 
     def next_effect(self) -> DiscoveryEffect | None:
         """
-        Returns what is to be done now; ``None``: the leader is known.
+        Returns the next effect to carry out; ``None``: the leader is known.
         """
         if self.leader is not None:
             return None
@@ -143,8 +143,8 @@ class Discovery:
 
     def resolved(self, found: Mapping[str, Iterable[str]]) -> None:
         """
-        What the names stand for now: ``HOST:PORT`` -> addresses. One that is missing,
-        or stands for nothing, keeps what it stood for before.
+        Takes the addresses of the names: ``HOST:PORT`` -> addresses. A name without a
+        result keeps its previous addresses.
         """
         for name, addresses in found.items():
             if name in self._configured and (now := tuple(addresses)):
@@ -155,14 +155,14 @@ class Discovery:
         if self._hint:
             self._ask_next(self._hint)
 
-    def heard(
+    def answered(
         self, address: str, answer: Metadata | CallRefused | CallUnanswered
     ) -> None:
         """
-        How a question ended.
+        Takes the answer to `AskMetadata`.
 
         Raises:
-            LocalViolation: nothing was asked of this address.
+            LocalViolation: this address was not asked.
         """
         if self.next_effect() != AskMetadata(address, self._timeout_ms):
             raise LocalViolation(f"{address} was not asked for the leader")
@@ -173,8 +173,11 @@ class Discovery:
                 return
             case Metadata():
                 told = answer.leader_address
-                self._asked[address] = f"knows of {told}" if told else "knows no leader"
-                # A stranger's word leads to no further stranger: a round ends.
+                self._asked[address] = (
+                    f"names {told} as leader" if told else "knows no leader"
+                )
+                # An unknown address is asked only if a known one named it, so a round
+                # ends.
                 if told and {told, address} & set(self.known):
                     self._ask_next(told)
             case CallRefused():
@@ -188,18 +191,18 @@ class Discovery:
 
     def rested(self) -> None:
         """
-        The pause is over: the next round begins.
+        Starts the next round after the pause.
         """
         self._is_resting = self._is_resolved = False
 
     def lost(self, address: str, *, is_reachable: bool) -> None:
         """
-        A call to the leader failed: it answered 2007, or nothing.
+        Takes note of a failed call to the leader: it answered 2007, or nothing.
 
         Args:
-            address: whom the call went to; another leader may be known since.
-            is_reachable: it answered, so it may know who leads now: asked first. Else
-                it is asked last.
+            address: of the call; another leader may be known since.
+            is_reachable: it answered, so it may know the new leader and is asked first;
+                else it is asked last.
         """
         if address != self.leader:
             return

@@ -1,9 +1,9 @@
 """
-The search for the leading controller, carried out: names, questions, one at a time.
+Carries out the search for the leading controller: resolves names and sends requests.
 
-The decisions are those of `pystore.controller.client.discovery`. Whoever needs the
-leader while it is searched for waits for the same round; a round that finds nobody ends
-for all of them, and the next one begins when somebody asks again, so pauses are theirs.
+The decisions are those of `pystore.controller.client.discovery`. All callers that need
+the leader during a search wait for the same round. A round without a leader ends for
+all of them; the next one starts with the next call, so callers choose their pauses.
 
 Source: R3, R221, R224; formats 4.1, 4.6; docs/identity.md.
 """
@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pystore.controller.client.discovery import AskMetadata, Discovery, Resolve, Rest
 from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import ClosedError
-from pystore.remoting.client import parse_address
+from pystore.net.address import parse_address
 
 __all__ = ["LeaderLookup", "look_up"]
 
@@ -27,10 +27,10 @@ LookUp = Callable[[str], Awaitable[Iterable[str]]]
 
 async def look_up(address: str) -> list[str]:
     """
-    Returns what ``HOST:PORT`` stands for.
+    Returns the addresses of ``HOST:PORT``.
 
     Raises:
-        OSError: for nothing.
+        OSError: the name has no address.
     """
     host, port = parse_address(address)
     loop = asyncio.get_running_loop()
@@ -41,12 +41,12 @@ async def look_up(address: str) -> list[str]:
 
 class LeaderLookup:
     """
-    Who leads. For one event loop.
+    The search for the leader. For one event loop.
 
     Args:
-        discovery: where the search stands.
-        ask: 1005, to one address, within so many ms.
-        look_up: what a name stands for.
+        discovery: the state of the search.
+        ask: sends 1005 to one address, with a time-out in ms.
+        look_up: resolves a name to addresses.
         timeout_ms: for all names together.
     """
 
@@ -66,23 +66,23 @@ class LeaderLookup:
     @property
     def leader(self) -> str | None:
         """
-        ``HOST:PORT``, as far as is known.
+        ``HOST:PORT`` of the leader, if it is known.
         """
         return self._discovery.leader
 
     @property
     def known(self) -> tuple[str, ...]:
         """
-        Every controller that is known.
+        The addresses of all known controllers.
         """
         return self._discovery.known
 
     async def find(self) -> str:
         """
-        Searches one round, unless the leader is known.
+        Searches for one round, unless the leader is known.
 
         Returns:
-            why nobody was found, as one line; empty: `leader` is known.
+            why no leader was found, as one line; empty: `leader` is known.
 
         Raises:
             ClosedError: the search was closed.
@@ -94,23 +94,23 @@ class LeaderLookup:
             self._round.add_done_callback(self._ended)
         search = self._round
         try:
-            # Others may wait for the same round.
+            # Other callers may wait for the same round.
             return await asyncio.shield(search)
         except asyncio.CancelledError:
-            # Ours is passed on; that of the round means that the search was closed.
+            # A cancelled round means a closed search; our own cancellation passes on.
             if search.cancelled():
                 raise ClosedError("the controller client is closed") from None
             raise
 
     def lost(self, address: str, *, is_reachable: bool) -> None:
         """
-        A call to the leader failed (`Discovery.lost`).
+        Takes note of a failed call to the leader (`Discovery.lost`).
         """
         self._discovery.lost(address, is_reachable=is_reachable)
 
     async def close(self) -> None:
         """
-        Ends the round; again is fine.
+        Ends the round. Idempotent.
         """
         if self._round is not None:
             self._round.cancel()
@@ -127,7 +127,7 @@ class LeaderLookup:
                     self._discovery.resolved(await self._resolve(effect.addresses))
                 case AskMetadata():
                     answer = await self._ask(effect.address, effect.timeout_ms)
-                    self._discovery.heard(effect.address, answer)
+                    self._discovery.answered(effect.address, answer)
                 case Rest():
                     self._discovery.rested()
                     return effect.reason
@@ -141,7 +141,7 @@ class LeaderLookup:
             late = [task for task in tasks.values() if not task.done()]
             for task in late:
                 task.cancel()
-        # What the others stood for before is asked instead.
+        # The other names keep their previous addresses.
         return {
             name: task.result()
             for name, task in tasks.items()

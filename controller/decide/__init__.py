@@ -1,5 +1,5 @@
 """
-Decisions: a command, the state and the facts in; events and a reply out.
+Decisions: from a command, the state and the facts to events and a reply.
 """
 
 from __future__ import annotations

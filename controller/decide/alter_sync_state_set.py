@@ -1,8 +1,8 @@
 """
-The master asks for another SyncStateSet. Pure.
+The master requests another SyncStateSet. Pure.
 
-Whom the master adds has to be there, as the process that it means; who stays or goes
-need not be alive (R110).
+A broker that the master adds has to be alive, as the process that the request names.
+Brokers that stay or leave need not be alive (R110).
 
 Source: formats 4.2; R101 to R112; safety B1, B2, B7.
 """
@@ -29,12 +29,12 @@ __all__ = ["alter_set"]
 
 def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult:
     """
-    Takes the set of a master that computed it from the present one.
+    Accepts a set that the master computed from the present one.
     """
     if not state.is_known:
         return Rejected(
             ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
-            f"broker set {state.name} is not known",
+            f"broker set {state.name} does not exist",
         )
     members = frozenset(_named(state, command, one) for one in command.members)
     candidates = frozenset(_named(state, command, one) for one in command.candidates)
@@ -43,7 +43,7 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult
     if is_same and not command.is_fence:
         return Rejected(
             ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
-            "the set is as it is wanted",
+            "the SyncStateSet has these members already",
         )
     refusal = _fenced(state, command) or _unfit(state, members, candidates, facts)
     if refusal is not None:
@@ -51,7 +51,7 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult
     if command.master not in members:
         return Rejected(
             ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
-            f"the master, broker {command.master.broker_id}, is not in the set",
+            f"the new set lacks the master, broker {command.master.broker_id}",
         )
     events = events_of(state, SetChanged(members, candidates))
     return Accepted(events, NewSet(apply_all(state, events).agreed))
@@ -59,7 +59,7 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult
 
 def _named(state: SetState, command: AlterSet, member: Member) -> Member:
     """
-    Returns whom a Java master means: it names ids only.
+    Returns the member with its incarnation: a Java master names ids only.
     """
     if command.master.incarnation is not None or member.incarnation is not None:
         return member
@@ -69,23 +69,28 @@ def _named(state: SetState, command: AlterSet, member: Member) -> Member:
 
 
 def _fenced(state: SetState, command: AlterSet) -> Rejected | None:
-    asking = command.master.broker_id
+    requester = command.master.broker_id
     if state.master is None or state.master != command.master:
-        holder = state.master.broker_id if state.master is not None else "nobody"
+        if state.master is None:
+            actual = "the set has no master"
+        elif state.master.broker_id == requester:
+            actual = "another process of it is"
+        else:
+            actual = f"the master is broker {state.master.broker_id}"
         return Rejected(
             ResponseCode.CONTROLLER_INVALID_MASTER,
-            f"broker {asking} is not master, but {holder}",
+            f"broker {requester} is not the master: {actual}",
         )
     if command.epoch != state.epoch:
         return Rejected(
             ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
-            f"epoch {command.epoch}, but {state.epoch} rules",
+            f"stale epoch {command.epoch}: the set is at epoch {state.epoch}",
         )
     if command.set_epoch != state.agreed.set_epoch:
         return Rejected(
             ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
-            f"version {command.set_epoch} of the set, but {state.agreed.set_epoch} is "
-            "the last",
+            f"stale SyncStateSet epoch {command.set_epoch}: the set is at SyncStateSet "
+            f"epoch {state.agreed.set_epoch}",
         )
     return None
 
@@ -97,19 +102,20 @@ def _unfit(
     facts: Facts,
 ) -> Rejected | None:
     """
-    Refuses members that cannot be added, all of the first kind that is found.
+    Refuses members that cannot be added; the refusal names all members with the first
+    reason found.
     """
     ids = [one.broker_id for one in (*members, *candidates)]
     added = members - state.agreed.members
-    strange = ids_of(
+    unknown = ids_of(
         frozenset(one for one in added if not _is_present(state, one))
         | (candidates - state.agreed.candidates)
     ) | {one for one in ids if ids.count(one) > 1}
-    if strange:
+    if unknown:
         return _refused(
             ResponseCode.CONTROLLER_INVALID_REPLICAS,
-            "not known as such a process",
-            strange,
+            "not registered as this process",
+            unknown,
         )
     barred = frozenset(
         one.broker_id
@@ -117,7 +123,7 @@ def _unfit(
         if one.member in added and (one.is_learner or one.standing.needs_operator)
     )
     if barred:
-        reason = "a learner, or an operator has to re-admit it first"
+        reason = "it is a learner, or an operator has to re-admit it first"
         return _refused(ResponseCode.CONTROLLER_INVALID_REPLICAS, reason, barred)
     dead = frozenset(
         one.broker_id

@@ -1,10 +1,10 @@
 """
-Who gets which broker id. Pure.
+The allocation of broker ids. Pure.
 
-The id that is next is given to whoever applies for it first, by the code that the
-broker made up and wrote down before: who applies again with the same code is the same
-broker, whose answer was lost (R26, R28, R29). Nothing but the next id is ever given
-away, so none is used twice (R36, R255).
+The next id goes to the broker that applies for it first, under a check code that the
+broker drew and stored before. A broker that applies again with the same code is the
+same broker, whose answer was lost (R26, R28, R29). Only the next id is ever allocated,
+so none is used twice (R36, R255).
 
 Source: formats 4.13; R30 to R36.
 """
@@ -29,23 +29,25 @@ __all__ = ["apply_id", "next_id"]
 
 def next_id(state: SetState, _: GetNextId, __: Facts) -> CommandResult:
     """
-    Tells which id to apply for.
+    Returns the id to apply for.
     """
     return Accepted((), NextBrokerId(state.next_id))
 
 
 def apply_id(state: SetState, command: ApplyId, _: Facts) -> CommandResult:
     """
-    Gives the next id away, or says again that it is given to that broker.
+    Allocates the next id, or confirms an earlier allocation to the same broker.
     """
     broker_id, code = command.broker_id, command.check_code
     owner = state.replica(broker_id)
     if owner is not None and owner.check_code == code:
         return Accepted((), Applied(broker_id))
     if owner is not None:
-        return _refused(broker_id, "it is another broker's; ask for the next id")
+        return _refused(broker_id, "it belongs to another broker; ask for the next id")
     if broker_id != state.next_id:
-        return _refused(broker_id, f"the next id of {state.name} is {state.next_id}")
+        return _refused(
+            broker_id, f"the next id of broker set {state.name} is {state.next_id}"
+        )
     applied = IdApplied(broker_id, code, code.partition(";")[0])
     return Accepted(events_of(state, applied), Applied(broker_id))
 

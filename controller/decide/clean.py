@@ -1,8 +1,7 @@
 """
-Brokers are to be forgotten. Pure.
+Removes brokers from a set. Pure.
 
-What stays of them: their ids are never used again, and epochs go on from where they
-were (R254, R255).
+Their ids are never used again, and the epochs of the set continue (R254, R255).
 
 Source: formats 4.12; R250 to R256.
 """
@@ -28,12 +27,12 @@ __all__ = ["clean"]
 
 def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
     """
-    Forgets some brokers, or all.
+    Removes some brokers, or all.
     """
     if not state.is_known:
         return Rejected(
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
-            f"broker set {state.name} is not known",
+            f"broker set {state.name} does not exist",
         )
     there = frozenset(one.broker_id for one in state.replicas)
     gone = command.broker_ids & there if command.broker_ids else there
@@ -55,23 +54,23 @@ def _refusal(
     if not command.broker_ids:
         if state.master is None:
             return None
-        reason = f"{state.name} has a master: name brokers, or clean the living too"
+        reason = f"set {state.name} has a master: name brokers, or clean live ones too"
         return Rejected(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, reason)
-    alive = command.broker_ids & facts.pulses.keys()
+    alive = command.broker_ids & facts.last_heartbeats.keys()
     if alive:
         numbers = ", ".join(map(str, sorted(alive)))
         return Rejected(
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
-            f"brokers {numbers} are alive",
+            f"brokers {numbers} are alive: stop them, or clean live ones too",
             frozenset(alive),
         )
     members = ids_of(state.agreed.members)
     if members and members <= gone != there:
-        # The others would be left with nobody who may be elected (R255).
+        # None of the remaining brokers could be elected (R255).
         return Rejected(
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
-            "the whole SyncStateSet would go, and with it what it acknowledged: "
-            "clean the living too, if that is meant",
+            "the whole SyncStateSet would be removed, and with it the acknowledged "
+            "messages: clean live brokers too if you accept that",
             gone & members,
         )
     return None

@@ -1,9 +1,8 @@
 """
-What becomes of a command: one pure and total function.
+Decides a command: one pure and total function.
 
-Its cost is that of one set, however many there are. The events it answers are for the
-state that it was given: whoever commits them checks the record's version, and the
-term (`pystore.records`).
+Its cost depends on one set only. The events fit the given state: their committer checks
+the version of the record, and the term (`pystore.records`).
 
 Source: formats 4; safety B, C.
 """
@@ -43,7 +42,7 @@ from pystore.controller.model.state import SetState
 
 __all__ = ["decide"]
 
-# Each takes its own kind of command, which the type of the table cannot say.
+# Each takes its own type of command, which the type of the table cannot express.
 _DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], CommandResult]] = {
     AlterSet: alter_set,
     ApplyId: apply_id,
@@ -63,11 +62,11 @@ _DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], CommandResult]]
 
 def decide(state: SetState, command: Command, facts: Facts) -> CommandResult:
     """
-    Returns the events and the answer, or the refusal.
+    Returns the events and the reply, or the refusal.
 
     Args:
-        state: of the one set; of a set that is not known, an empty one of its name.
-        command: what is asked.
-        facts: of this moment, looked at once.
+        state: of the set; for a set that does not exist, an empty one with its name.
+        command: to decide.
+        facts: at this moment, read once.
     """
     return _DECISIONS[type(command)](state, command, facts)

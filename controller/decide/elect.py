@@ -1,8 +1,8 @@
 """
-Somebody asks for an election. Pure.
+Elections. Pure.
 
-The epoch rises with every election, also if the same broker is elected again, and
-once when nobody can be (R58, R59, R62).
+The epoch rises with every election, also if the same broker is elected again, and once
+if no broker can be elected (R58, R59, R62).
 
 Source: formats 4.3; R47 to R61; safety C3.
 """
@@ -30,12 +30,12 @@ __all__ = ["elect"]
 
 def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
     """
-    Elects a master, says who is it already, or that nobody can be.
+    Elects a master, names the present one, or refuses.
     """
     if not state.is_known:
         return Rejected(
             ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
-            f"broker set {state.name} is not known",
+            f"broker set {state.name} does not exist",
         )
     is_named = command.trigger is Trigger.OPERATOR and command.broker_id is not None
     named_id = command.broker_id if is_named else None
@@ -47,7 +47,7 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
         )
     obstacle = _obstacle(state, command, facts)
     if obstacle is not None:
-        return _nobody(command, obstacle)
+        return _no_master(command, obstacle)
     choice = _choice(state, command, facts, named_id)
     if choice is not None:
         return _elected(state, choice)
@@ -57,18 +57,20 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             events,
             Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
         )
-    return _nobody(command, "no broker that may be elected is alive")
+    return _no_master(command, "no electable broker is alive")
 
 
 def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
     """
-    Says why no election is to be thought of, if so.
+    Returns the reason against any election; ``None``: there is none.
     """
     if not facts.may_replace and state.master is not None:
-        # It may be well, and not have been heard of yet (C3, R226).
-        return "this controller leads for too short a time yet"
+        # The master may be alive, and its heartbeat not received yet (C3, R226).
+        return (
+            "this controller leads too short a time to know whether the master is alive"
+        )
     if not state.is_automatic and command.trigger is not Trigger.OPERATOR:
-        return f"{state.name} elects only if an operator asks"
+        return f"broker set {state.name} elects only on request of an operator"
     return None
 
 
@@ -92,8 +94,8 @@ def _elected(state: SetState, choice: ElectionChoice) -> Accepted:
     )
 
 
-def _nobody(command: Elect, reason: str) -> Rejected:
+def _no_master(command: Elect, reason: str) -> Rejected:
     code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     if command.trigger is Trigger.CONTROLLER:
         code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
-    return Rejected(code, f"nobody is elected: {reason}")
+    return Rejected(code, f"no master elected: {reason}")

@@ -1,14 +1,15 @@
 """
-Who is elected: the policy. Pure.
+The election policy. Pure.
 
-First the best of the members and candidates that are alive and sound: nothing that
-`all` promised is lost. Then, if every one of them has restarted and lost, the one that
-reaches furthest: it has what `all-synced` promised (B3). Then, only if asked for,
-whoever is alive.
+The policy elects the best of the members and candidates that are alive and sound: then
+no message with ack `all` is lost. If every one of them has restarted and may have lost
+its end, it elects the one with the longest log, which has all messages with ack
+`all-synced` (B3). Otherwise, and only if unclean elections are allowed, it elects any
+live broker.
 
-The best: of a well disk and not resigned, then of the higher epoch, then with the
-further end, then preferred, then of the lower priority number, then a member rather
-than a candidate, then of the lower id.
+The order, best first: a healthy disk and not resigned, then the higher epoch, the
+longer log, the preferred broker, the lower priority number, a member before a
+candidate, the lower id.
 
 Source: R64 to R73; safety B2, B3, B7.
 """
@@ -31,12 +32,12 @@ __all__ = ["ElectionChoice", "best", "choose", "electable", "founder"]
 @dataclass(frozen=True, slots=True)
 class ElectionChoice:
     """
-    Who is elected, and what of it follows.
+    The elected master and the consequences.
 
     Attributes:
         master: with its incarnation.
-        candidates: who hold acks back under it (B7).
-        loss: what may be lost by it.
+        candidates: they hold acks back under this master (B7).
+        loss: the range that the election may lose.
     """
 
     master: Member
@@ -48,13 +49,13 @@ def choose(
     state: SetState, facts: Facts, named_id: int | None, *, is_unclean: bool
 ) -> ElectionChoice | None:
     """
-    Returns who is to be master.
+    Returns the new master; ``None``: no broker can be elected.
 
     Args:
         state: of the set.
-        facts: of this moment.
-        named_id: that one or nobody; ``None``: whoever is best.
-        is_unclean: whoever is alive may be elected, if nobody else can be.
+        facts: at this moment.
+        named_id: the only eligible broker; ``None``: the best broker.
+        is_unclean: any live broker may be elected if no better one can be.
     """
     some = electable(state, facts)
     elected = best(state, facts, some, named_id)
@@ -81,8 +82,8 @@ def choose(
 
 def founder(state: SetState, facts: Facts, broker_id: int) -> ElectionChoice | None:
     """
-    Returns the first master that a set has: nobody holds anything yet, so any broker
-    will do that is there (R48, R50).
+    Returns the first master of a set. No broker holds any message yet, so any live
+    broker is fit (R48, R50).
     """
     replica = state.replica(broker_id)
     if replica is None or not facts.is_alive(replica) or not replica.is_eligible:
@@ -92,7 +93,7 @@ def founder(state: SetState, facts: Facts, broker_id: int) -> ElectionChoice | N
 
 def electable(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:
     """
-    Returns the listed brokers that are alive and have lost nothing.
+    Returns the listed brokers that are alive and sound.
     """
     return tuple(
         one
@@ -108,7 +109,7 @@ def best(
     named_id: int | None,
 ) -> RegisteredBroker | None:
     """
-    Returns the best of some, or the one that is named and nobody else (R66).
+    Returns the best of some brokers, or the named one only (R66).
     """
     if named_id is not None:
         some = (one for one in some if one.broker_id == named_id)
@@ -118,10 +119,10 @@ def best(
 def _rank(
     state: SetState, facts: Facts, replica: RegisteredBroker
 ) -> tuple[bool, LogEnd, bool, int, bool, int]:
-    pulse = facts.pulse(replica)
-    own = pulse.priority if pulse is not None else LOWEST_PRIORITY
+    last_heartbeat = facts.last_heartbeat(replica)
+    own = last_heartbeat.priority if last_heartbeat is not None else LOWEST_PRIORITY
     priority = own if replica.priority is None else replica.priority
-    is_ill = pulse is not None and pulse.is_ill
+    is_ill = last_heartbeat is not None and last_heartbeat.is_ill
     return (
         not is_ill and replica.member != state.resigned,
         facts.position(replica),
@@ -136,8 +137,9 @@ def _candidates(
     elected: RegisteredBroker, some: tuple[RegisteredBroker, ...]
 ) -> frozenset[Member]:
     """
-    Returns who stays a candidate. A Java master does not wait for candidates, so under
-    one they would be elected without what it acknowledged: it has none (R63).
+    Returns the members that stay candidates. A Java master does not wait for
+    candidates, so a candidate could be elected later without acknowledged messages: a
+    Java master has no candidates (R63).
     """
     if elected.incarnation is None:
         return frozenset()
@@ -148,12 +150,13 @@ def _after_power_cut(
     state: SetState, facts: Facts, named_id: int | None
 ) -> RegisteredBroker | None:
     """
-    Returns who reaches furthest of a set of which every process has lost (B3): what
-    was acknowledged as flushed is on each of them. Who stays away might be the one.
+    Returns the broker with the longest log of a set in which every process may have
+    lost its end (B3): each of them has the messages that were acknowledged as flushed.
+    A broker that is not alive may have the longest log; then none is returned.
     """
     replicas = [state.replica(one.broker_id) for one in state.listed]
     listed = [one for one in replicas if one is not None]
-    # A Java broker's next process is the same member: only its standing tells.
+    # A Java broker's next process is the same member: only the standing differs.
     if any(one.standing is LogStanding.SOUND for one in listed):
         return None
     whole = [
@@ -172,7 +175,7 @@ def _loss(
     state: SetState, facts: Facts, elected: RegisteredBroker, cause: Cause
 ) -> LossRange | None:
     """
-    Returns what was seen of the set's logs, and is behind the new master's end (R73).
+    Returns the range between the new master's end and the largest known end (R73).
     """
     listed = ids_of(state.listed)
     ends = [

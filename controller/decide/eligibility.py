@@ -1,5 +1,5 @@
 """
-What a restart did to a log: may its process still count for the one before? Pure.
+The standing of a log after a restart of its broker. Pure.
 
 Source: safety B1, B2, B4, A15.
 """
@@ -21,16 +21,16 @@ def standing_of(
     is_listed: bool,
 ) -> LogStanding:
     """
-    Returns what may be expected of the log of a process that registers.
+    Returns the standing of the log of a process that registers.
 
     Args:
-        replica: as the process before it left it.
-        recovery: what the process says; ``None``: a Java broker.
-        seen: the furthest that the process before is known to have reached.
+        replica: as the previous process left it.
+        recovery: the report of the process; ``None``: a Java broker.
+        seen: the largest known log end of the previous process.
         is_listed: it is a member or a candidate.
     """
     if recovery is None:
-        # RocketMQ tells nothing, and so is taken at its word as RocketMQ takes it.
+        # A Java broker reports nothing, so it is trusted as RocketMQ trusts it.
         is_same = replica.counter_max == 0
         return replica.standing if is_same else LogStanding.RESTARTED
     if recovery.incarnation == replica.incarnation:
@@ -39,7 +39,7 @@ def standing_of(
     if damage is not None:
         return damage
     if replica.standing is not LogStanding.SOUND:
-        # What was missing is not there again because of a restart.
+        # A restart does not bring missing bytes back.
         return replica.standing
     is_new = replica.incarnation is None and not is_listed
     is_whole = is_new or _has_lost_nothing(replica, recovery, seen)
@@ -60,7 +60,7 @@ def _damage(
 
 def _is_restored(replica: RegisteredBroker, recovery: Recovery) -> bool:
     """
-    Whether the counter went back: a store from before that start (B1).
+    Whether the start counter went back: an older copy of the store (B1).
     """
     return 0 < replica.counter_max >= recovery.incarnation.counter
 
@@ -71,8 +71,8 @@ def _is_emptied(recovery: Recovery, seen: LogEnd) -> bool:
 
 def _has_a_past(replica: RegisteredBroker, recovery: Recovery) -> bool:
     """
-    Whether a store counts on where it was, so that it is the one of before: emptied by
-    order of a master, since a new disk begins to count at 1.
+    Whether the start counter of a store continues. Then the store is the previous one,
+    and a master had it emptied: a new disk starts to count at 1.
     """
     return recovery.incarnation.counter > max(replica.counter_max, 1)
 
@@ -85,8 +85,8 @@ def _has_lost_nothing(
     if recovery.acks_flushed:
         return True
     if recovery.incarnation.counter != replica.counter_max + 1:
-        # A start in between, of which no controller was told, may have lost the end,
-        # and stopped as it should then.
+        # An unreported start in between may have lost the end of the log, and then have
+        # stopped cleanly.
         return False
     return recovery.is_clean or (
         recovery.keeps_pages

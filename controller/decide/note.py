@@ -1,5 +1,5 @@
 """
-What is remembered without deciding anything. Pure.
+Records observations without a decision. Pure.
 
 Source: safety B2; R271.
 """
@@ -18,19 +18,20 @@ __all__ = ["note_refusal", "see_ends"]
 
 def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> CommandResult:
     """
-    Remembers how far brokers reach, by their present heartbeats.
+    Records the log ends of the present heartbeats.
     """
     positions = tuple(
-        (one.broker_id, pulse.position)
+        (one.broker_id, last_heartbeat.position)
         for one in state.replicas
-        if (pulse := facts.pulse(one)) is not None and pulse.position > one.seen
+        if (last_heartbeat := facts.last_heartbeat(one)) is not None
+        and last_heartbeat.position > one.seen
     )
     return Accepted(events_of(state, EndsSeen(positions)) if positions else (), Done())
 
 
 def note_refusal(state: SetState, command: NoteRefusal, _: Facts) -> CommandResult:
     """
-    Remembers a refusal, unless it is the one before.
+    Records a refusal, unless it equals the last one.
     """
     if not state.is_known or command.refusal == state.refusal:
         return Accepted((), Done())

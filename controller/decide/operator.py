@@ -1,5 +1,5 @@
 """
-What an operator wants of a set and of its brokers. Pure.
+Changes by an operator to a set and to its brokers. Pure.
 
 Source: safety B1; R44, R203; seed 001.
 """
@@ -42,12 +42,12 @@ def change_broker(state: SetState, command: ChangeBroker, _: Facts) -> CommandRe
 
 def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> CommandResult:
     """
-    Prefers a broker among equals, or switches elections without an operator.
+    Prefers a broker among equals, or switches automatic elections on or off.
     """
     if not state.is_known:
         return Rejected(
             ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
-            f"broker set {state.name} is not known",
+            f"broker set {state.name} does not exist",
         )
     preferred = command.preferred_id
     if preferred and state.replica(preferred) is None:
@@ -63,7 +63,7 @@ def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> CommandRe
 
 def readmit(state: SetState, command: Readmit, _: Facts) -> CommandResult:
     """
-    Lets a master fill and admit a broker that is refused as it stands.
+    Lets a master fill and admit a broker whose standing bars it.
     """
     broker_id = command.broker_id
     old = state.replica(broker_id)
@@ -87,7 +87,8 @@ def _is_last(state: SetState, broker_id: int) -> bool:
 def _last(broker_id: int) -> Rejected:
     return Rejected(
         ResponseCode.CONTROLLER_INVALID_REQUEST,
-        f"broker {broker_id} is the master or the last member: elect another first",
+        f"broker {broker_id} is the master or the last member of the SyncStateSet: "
+        "elect another broker first",
         frozenset({broker_id}),
     )
 
@@ -95,6 +96,6 @@ def _last(broker_id: int) -> Rejected:
 def _unknown(state: SetState, broker_id: int) -> Rejected:
     return Rejected(
         ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
-        f"broker id {broker_id} of {state.name} is not known",
+        f"broker set {state.name} has no broker {broker_id}",
         frozenset({broker_id}),
     )

@@ -1,9 +1,9 @@
 """
-A process of a broker is there. Pure.
+The registration of a broker process. Pure.
 
-A process start never resumes a mastership (B1, R152): if the recorded master
-registers from another process, or is a Java broker, which registers only as it
-starts, its mastership ends, and it has to be elected again in a new epoch.
+A new process never resumes a mastership (B1, R152). If the recorded master registers
+from another process, or is a Java broker, which registers only at its start, its
+mastership ends. It has to be elected again in a new epoch.
 
 Source: formats 4.4; R38 to R42, R44; safety B1, B2.
 """
@@ -36,21 +36,21 @@ __all__ = ["register"]
 
 def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
     """
-    Records the process and its address, and tells who is master.
+    Records the process and its address, and returns the master.
     """
     old = state.replica(command.broker_id)
     if old is None:
         return _unknown(state, command.broker_id)
     registered = _registered(state, old, command, facts)
-    # Another store under this id says nothing of the process that has the right one.
+    # A process with another store must not replace the process with the right one.
     is_other = registered.standing.needs_operator
     is_same = registered.incarnation == old.incarnation is not None
     may_be_alive = facts.is_alive(old) or not facts.may_replace
     if is_other and not is_same and old.incarnation and may_be_alive:
         return Rejected(
             ResponseCode.CONTROLLER_BROKER_ID_INVALID,
-            f"broker id {old.broker_id}: another process, with another store, is "
-            "alive, or may be; give this one an id of its own",
+            f"broker id {old.broker_id}: another process with another store is alive, "
+            "or may be; give this broker an id of its own",
             frozenset({old.broker_id}),
         )
     changes: list[Change] = []
@@ -72,15 +72,15 @@ def _registered(
     state: SetState, old: RegisteredBroker, command: Register, facts: Facts
 ) -> BrokerRegistered:
     seen, told = max(old.seen, old.recovered), command.recovery
-    pulse = facts.pulse(old)
-    if pulse is not None:
-        seen = max(seen, pulse.position)
+    last_heartbeat = facts.last_heartbeat(old)
+    if last_heartbeat is not None:
+        seen = max(seen, last_heartbeat.position)
     is_listed = old.broker_id in ids_of(state.listed)
     standing = standing_of(old, told, seen, is_listed=is_listed)
     if told is None:
         return _of_java(old, command.address, standing, seen)
     if told.incarnation == old.incarnation:
-        # The same process says again what it said, perhaps from another address.
+        # The same process registers again, perhaps from another address.
         told = replace(told, boot_id=old.boot_id, position=old.recovered)
         seen = old.seen
     return BrokerRegistered(
@@ -116,14 +116,14 @@ def _differs(old: RegisteredBroker, registered: BrokerRegistered) -> bool:
 
 def _unknown(state: SetState, broker_id: int) -> Rejected:
     if not state.is_known:
-        reason = f"broker set {state.name} is not known; apply for an id first"
+        reason = f"broker set {state.name} does not exist; apply for a broker id first"
     elif state.tombstone(broker_id) is not None:
         reason = (
-            f"broker id {broker_id} of {state.name} was cleaned; re-admit it, or "
+            f"broker {broker_id} of set {state.name} was cleaned; re-admit it, or "
             "delete its identity file and apply for another id"
         )
     else:
-        reason = f"broker id {broker_id} of {state.name} was never applied for"
+        reason = f"broker id {broker_id} of set {state.name} was never allocated"
     return Rejected(
         ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
         reason,

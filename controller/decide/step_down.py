@@ -1,5 +1,5 @@
 """
-A mastership, or the lease of one, is over. Pure.
+Ends a mastership, or the leases of former masters. Pure.
 
 Source: safety B9, C3; R81.
 """
@@ -23,15 +23,15 @@ __all__ = ["end_leases", "step_down"]
 
 _BACK_MAX = 2
 """
-How many epochs ago a former master's last mastership may have begun, to end its lease
-by its word. Between two masterships of one process lies at least one epoch, so this one
-is its last; an older one may have been followed by another, whose lease runs.
+How many epochs ago the mastership may have begun whose resignation ends a lease. Two
+masterships of one process are at least one epoch apart, so this one is the last. After
+an older one the process may have had another mastership, whose lease still runs.
 """
 
 
 def step_down(state: SetState, command: StepDown, _: Facts) -> CommandResult:
     """
-    Takes a mastership back, or what may have been left of it.
+    Ends a mastership, or its remaining lease.
     """
     if command.master in state.unreleased:
         if command.epoch < state.epoch - _BACK_MAX:
@@ -41,7 +41,7 @@ def step_down(state: SetState, command: StepDown, _: Facts) -> CommandResult:
     if state.master != command.master:
         return Rejected(
             ResponseCode.CONTROLLER_INVALID_MASTER,
-            f"broker {command.master.broker_id} is not master",
+            f"broker {command.master.broker_id} is not the master",
         )
     if state.epoch != command.epoch:
         return _fenced(state, command.epoch)
@@ -51,7 +51,7 @@ def step_down(state: SetState, command: StepDown, _: Facts) -> CommandResult:
 
 def end_leases(state: SetState, command: EndLeases, _: Facts) -> CommandResult:
     """
-    Forgets former masters, if no other has become one meanwhile.
+    Ends the leases of former masters, unless another mastership has ended since.
     """
     if command.epoch != state.epoch:
         return _fenced(state, command.epoch)
@@ -63,5 +63,5 @@ def end_leases(state: SetState, command: EndLeases, _: Facts) -> CommandResult:
 def _fenced(state: SetState, epoch: int) -> Rejected:
     return Rejected(
         ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
-        f"epoch {epoch}, but {state.epoch} rules",
+        f"stale epoch {epoch}: the set is at epoch {state.epoch}",
     )

@@ -1,9 +1,9 @@
 """
-Who a broker is: what its configuration says, against what its store remembers. Pure.
+The identity of a broker: its configuration compared with its store. Pure.
 
-Cluster and broker name come from the configuration, the id from a controller, once;
-the store remembers all three for as long as it exists. What does not fit is an error
-for the operator, and never a reason to become somebody else (R12, R16).
+Cluster and broker name come from the configuration. The id comes from a controller,
+once. The store keeps all three for its lifetime. A difference is an error for the
+operator, and never a reason to take another identity (R12, R16).
 
 Source: formats 5.1; R10 to R18; docs/identity.md.
 """
@@ -16,7 +16,7 @@ from pystore.errors import InvalidError
 from pystore.metastore.values import Identity
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
-__all__ = ["ConfiguredIdentity", "check_code", "misfit_of", "settled_of"]
+__all__ = ["ConfiguredIdentity", "broker_identity_of", "check_code", "mismatch_of"]
 
 _CODE_BYTES = 8
 
@@ -24,15 +24,16 @@ _CODE_BYTES = 8
 @dataclass(frozen=True, slots=True)
 class ConfiguredIdentity:
     """
-    What a broker's configuration says of it.
+    The configured identity of a broker.
 
     Attributes:
         cluster: RocketMQ's ``brokerClusterName``.
         broker: RocketMQ's ``brokerName``: the name of the set.
-        address: ``HOST:PORT`` at which clients and the controller reach it.
+        address: ``HOST:PORT`` where clients and the controller reach it.
 
     Raises:
-        InvalidError: a name is empty or holds ``#`` (R15), or there is no address.
+        InvalidError: a name is empty or contains ``#`` (R15), or the address is
+            invalid.
     """
 
     cluster: str
@@ -43,27 +44,27 @@ class ConfiguredIdentity:
         self.with_id(1)
         if not self.address or set(self.address) & set("#;"):
             raise InvalidError(
-                f"{self.address!r} is no address of a broker: give HOST:PORT"
+                f"{self.address!r} is not the address of a broker: give HOST:PORT"
             )
 
     def with_id(self, broker_id: int) -> BrokerIdentity:
         """
-        The identity that this broker has under an id.
+        Returns the identity of this broker with an id.
         """
         return BrokerIdentity(self.cluster, self.broker, broker_id)
 
 
 def check_code(address: str, wall_ms: int, bits: bytes) -> str:
     """
-    Returns a code by which a controller knows the applicant again (R14).
+    Returns a code by which a controller recognises an applicant (R14).
 
-    RocketMQ's controllers take the broker's first address from what is before the
-    first ``;``, and its brokers write the time behind it. Random bits follow here: two
-    brokers that were given one address by mistake must not pass for one.
+    RocketMQ's controllers take the text before the first ``;`` as the broker's first
+    address, and its brokers write the time after it. Here random bits follow, so that
+    two brokers with the same address by mistake have different codes.
 
     Args:
         address: `ConfiguredIdentity.address`.
-        wall_ms: the time.
+        wall_ms: the time of day.
         bits: 8 random bytes.
     """
     if len(bits) != _CODE_BYTES:
@@ -71,21 +72,21 @@ def check_code(address: str, wall_ms: int, bits: bytes) -> str:
     return f"{address};{wall_ms};{bits.hex()}"
 
 
-def settled_of(identity: BrokerIdentity | TemporaryIdentity) -> BrokerIdentity:
+def broker_identity_of(identity: BrokerIdentity | TemporaryIdentity) -> BrokerIdentity:
     """
-    Returns the names and the id, confirmed or not.
+    Returns names and id of an identity, confirmed or not.
     """
     return identity.identity if isinstance(identity, TemporaryIdentity) else identity
 
 
-def misfit_of(stored: Identity, named: ConfiguredIdentity) -> str:
+def mismatch_of(stored: Identity, named: ConfiguredIdentity) -> str:
     """
-    Returns why a stored identity is not this broker's, and what to do, as one line;
-    empty: it is, or there is none (R12).
+    Returns why a stored identity does not fit this broker, and what to do, as one line;
+    empty: it fits, or there is none (R12).
     """
     if stored is None:
         return ""
-    known = settled_of(stored)
+    known = broker_identity_of(stored)
     for what, key, theirs, ours in (
         ("cluster", "brokerClusterName", known.cluster, named.cluster),
         ("broker set", "brokerName", known.broker, named.broker),
@@ -98,7 +99,7 @@ def misfit_of(stored: Identity, named: ConfiguredIdentity) -> str:
             )
     if known.broker_id < 1:
         return (
-            f"the store says broker id {known.broker_id}, and controllers begin at 1: "
+            f"the store has broker id {known.broker_id}, but ids begin at 1: "
             "restore brokerIdentity from a backup"
         )
     return ""

@@ -1,13 +1,13 @@
 """
-How a broker gets its id, and keeps it: each crash and each lost answer included. Pure.
+The negotiation of a broker id, safe against crashes and lost answers. Pure.
 
-An id is applied for under a code that was durable before. So whoever asks again, after
-a crash or without an answer, shows the same code and gets the same id (R26): no id
-leaks. What was written down is forgotten for one answer only, the one that says that
-the id is another broker's (R28).
+A broker applies for an id under a check code that it stored durably before. After a
+crash or a lost answer it applies with the same code and gets the same id (R26), so no
+id leaks. Only one answer deletes the stored code: the id belongs to another broker
+(R28).
 
-One literal table says what leads where; docs/identity.md draws its diagram from it. A
-`Negotiation` is a value: each of its verbs returns the next one, so its owner, a
+One literal table has all transitions; the diagram of docs/identity.md is drawn from it.
+A `Negotiation` is a value: each of its methods returns the next value, so its owner, a
 simulation and an exhaustive test drive the same code.
 
 Source: R10 to R29, R38 to R44; formats 4.4, 4.13, 5.1; docs/identity.md.
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pystore.controller.identity.identity import ConfiguredIdentity, misfit_of
+from pystore.controller.identity.identity import ConfiguredIdentity, mismatch_of
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
@@ -55,57 +55,57 @@ _NOT_SUPPORTED = 3
 
 class NegotiationStep(Enum):
     """
-    What is being done; RocketMQ's name for it, where it has one.
+    The steps; below some of them RocketMQ's name.
     """
 
-    READ = "looking into the store"
-    ASK = "asking for an id"
+    READ = "reading the store"
+    ASK = "asking for the next id"
     """``INITIAL``"""
-    WRITE = "writing down what to apply for"
-    APPLY = "applying for it"
+    WRITE = "storing the id to apply for"
+    APPLY = "applying for the id"
     """``CREATE_TEMP_METADATA_FILE_DONE``"""
-    FORGET = "forgetting what is another broker's"
-    CONFIRM = "writing down what was given"
+    FORGET = "deleting another broker's id"
+    CONFIRM = "storing the confirmed id"
     REGISTER = "registering"
     """``CREATE_METADATA_FILE_DONE``"""
     REGISTERED = "registered"
     """``REGISTERED``"""
-    STOPPED = "stopped: an operator has to help"
+    STOPPED = "stopped: needs an operator"
 
 
 class NegotiationEvent(Enum):
     """
-    What leads from one step to another.
+    The events that lead from one step to another.
     """
 
-    FOUND_NOBODY = "the store knows nobody"
-    FOUND_TEMPORARY = "the store knows what was applied for"
-    FOUND_CONFIRMED = "the store knows its broker"
-    FOUND_ANOTHER = "the store is another broker's"
-    TOLD_ID = "told an id"
-    STORED = "it is durable"
+    FOUND_NONE = "the store has no identity"
+    FOUND_TEMPORARY = "the store has a temporary id"
+    FOUND_CONFIRMED = "the store has a confirmed id"
+    FOUND_ANOTHER = "the store belongs to another broker"
+    ID_OFFERED = "the controller offers an id"
+    STORED = "the write is durable"
     ACCEPTED = "the controller accepts"
-    TAKEN = "the id is another broker's"
+    TAKEN = "the id belongs to another broker"
     UNKNOWN = "the controller does not know this broker"
-    UNSETTLED = "no answer, or none that settles it"
-    FAILED = "the store failed, for now"
-    UNREADABLE = "the store failed for good"
-    AGAIN = "to be registered again"
+    UNSETTLED = "no answer, or an unclear one"
+    FAILED = "the store failed temporarily"
+    UNREADABLE = "the store failed permanently"
+    AGAIN = "a new registration is due"
 
 
 _READ, _ASK, _WRITE, _APPLY, _FORGET, _CONFIRM, _REGISTER, _REGISTERED, _STOPPED = (
     NegotiationStep
 )
 
-# A failed write may have been made: so it is followed by a look, never by a guess.
+# A failed write may have been made, so the store is read again.
 NEGOTIATION: dict[tuple[NegotiationStep, NegotiationEvent], NegotiationStep] = {
-    (_READ, NegotiationEvent.FOUND_NOBODY): _ASK,
+    (_READ, NegotiationEvent.FOUND_NONE): _ASK,
     (_READ, NegotiationEvent.FOUND_TEMPORARY): _APPLY,
     (_READ, NegotiationEvent.FOUND_CONFIRMED): _REGISTER,
     (_READ, NegotiationEvent.FOUND_ANOTHER): _STOPPED,
     (_READ, NegotiationEvent.FAILED): _READ,
     (_READ, NegotiationEvent.UNREADABLE): _STOPPED,
-    (_ASK, NegotiationEvent.TOLD_ID): _WRITE,
+    (_ASK, NegotiationEvent.ID_OFFERED): _WRITE,
     (_ASK, NegotiationEvent.UNSETTLED): _ASK,
     (_WRITE, NegotiationEvent.STORED): _APPLY,
     (_WRITE, NegotiationEvent.FAILED): _READ,
@@ -125,12 +125,12 @@ NEGOTIATION: dict[tuple[NegotiationStep, NegotiationEvent], NegotiationStep] = {
     (_REGISTERED, NegotiationEvent.AGAIN): _REGISTER,
 }
 
-# What ends a row of failures: the world answered.
+# These events reset the count of failures.
 _PROGRESS = {
-    NegotiationEvent.FOUND_NOBODY,
+    NegotiationEvent.FOUND_NONE,
     NegotiationEvent.FOUND_TEMPORARY,
     NegotiationEvent.FOUND_CONFIRMED,
-    NegotiationEvent.TOLD_ID,
+    NegotiationEvent.ID_OFFERED,
     NegotiationEvent.STORED,
     NegotiationEvent.ACCEPTED,
     NegotiationEvent.TAKEN,
@@ -140,38 +140,38 @@ _PROGRESS = {
 
 def next_step(step: NegotiationStep, event: NegotiationEvent) -> NegotiationStep:
     """
-    Returns where *event* leads from *step*.
+    Returns the step after *event* in *step*.
 
     Raises:
-        LocalViolation: nothing of the kind can happen there.
+        LocalViolation: the event cannot happen in that step.
     """
     following = NEGOTIATION.get((step, event))
     if following is None:
-        raise LocalViolation(f"{event.value!r} while {step.value}")
+        raise LocalViolation(f"unexpected event {event.value!r} while {step.value}")
     return following
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiation:
     """
-    Where a broker stands on its way to an id and a registration.
+    The state of a broker's negotiation and registration.
 
-    Its owner carries `next_effect` out, says how it ended by the verb that belongs to
-    it, and goes on with the value that it got.
+    Its owner carries out `next_effect`, reports the result with the method for it, and
+    continues with the returned value.
 
     Attributes:
-        named: who the configuration says that it is.
-        draw_code: a new check code with each call
+        named: the configured identity.
+        draw_code: returns a new check code with each call
             (`pystore.controller.identity.identity`).
-        recovery: what is told at the registration beside RocketMQ's fields.
-        step: what is being done.
-        temporary: what is applied for, while it is.
-        identity: who the broker is, once that is durable.
-        mastership: what the registration answered.
-        refused_id: the id that was another broker's, just now.
+        recovery: sent with the registration beside RocketMQ's fields.
+        step: the present one.
+        temporary: the id and code of the application, while there is one.
+        identity: of the broker, once it is durable.
+        mastership: the answer to the registration.
+        refused_id: the id that belonged to another broker just now.
         failures: in a row.
-        problem: of the last one, as one line; empty: there is none.
-        is_paused: whether the owner is to wait first.
+        problem: the last failure as one line; empty: none.
+        is_paused: whether the owner has to wait first.
     """
 
     named: ConfiguredIdentity
@@ -188,7 +188,7 @@ class Negotiation:
 
     def next_effect(self) -> NegotiationEffect | None:
         """
-        Returns what is to be done now; ``None``: the broker is registered.
+        Returns the next effect to carry out; ``None``: the broker is registered.
         """
         if self.step is NegotiationStep.STOPPED:
             return GiveUp(self.problem)
@@ -207,8 +207,8 @@ class Negotiation:
             code = wanted.register_check_code
             return ApplyBrokerId(cluster, broker, wanted.identity.broker_id, code)
         if self.step is NegotiationStep.REGISTER and self.identity is not None:
-            who, address = self.identity.broker_id, self.named.address
-            return RegisterBroker(cluster, broker, who, address, self.recovery)
+            broker_id, address = self.identity.broker_id, self.named.address
+            return RegisterBroker(cluster, broker, broker_id, address, self.recovery)
         return None
 
     def _write(self) -> WriteTemp | WriteConfirmed | DeleteTemp | None:
@@ -220,17 +220,17 @@ class Negotiation:
             return WriteConfirmed(self.temporary.identity)
         return DeleteTemp(self.temporary)
 
-    # -- the verbs of the owner ----------------------------------------------
+    # -- results that the owner reports ----------------------------------------------
 
     def found(self, stored: Identity) -> Negotiation:
         """
-        What `ReadIdentity` found.
+        Takes the identity that `ReadIdentity` found.
         """
-        if misfit := misfit_of(stored, self.named):
+        if misfit := mismatch_of(stored, self.named):
             return self._after(NegotiationEvent.FOUND_ANOTHER, problem=misfit)
         match stored:
             case None:
-                return self._after(NegotiationEvent.FOUND_NOBODY)
+                return self._after(NegotiationEvent.FOUND_NONE)
             case TemporaryIdentity():
                 return self._after(NegotiationEvent.FOUND_TEMPORARY, temporary=stored)
             case _:
@@ -238,7 +238,7 @@ class Negotiation:
 
     def stored(self) -> Negotiation:
         """
-        `WriteTemp`, `WriteConfirmed` or `DeleteTemp` is durable.
+        Takes note that `WriteTemp`, `WriteConfirmed` or `DeleteTemp` is durable.
         """
         if self.step is NegotiationStep.CONFIRM:
             assert self.temporary is not None
@@ -251,17 +251,17 @@ class Negotiation:
 
     def failed(self, reason: str, *, is_final: bool) -> Negotiation:
         """
-        The store could not be read or written; whether it was written is not known.
+        Takes note that a read or write of the store failed; a failed write may be done.
         """
         event = NegotiationEvent.UNREADABLE if is_final else NegotiationEvent.FAILED
         return self._after(event, problem=reason, temporary=None)
 
     def answered(self, answer: Answer) -> Negotiation:
         """
-        How a request ended.
+        Takes the answer to a request.
 
         Raises:
-            LocalViolation: no request is under way, or this answers another one.
+            LocalViolation: no request is pending, or the answer has another type.
         """
         match self.step, answer:
             case NegotiationStep.ASK, NextBrokerId():
@@ -286,45 +286,45 @@ class Negotiation:
             ):
                 problem = f"{self.step.value}: {_reason_of(answer)}"
                 return self._after(NegotiationEvent.UNSETTLED, problem=problem)
-        raise LocalViolation(f"{answer} while {self.step.value}")
+        raise LocalViolation(f"unexpected answer {answer} while {self.step.value}")
 
     def paused(self) -> Negotiation:
         """
-        The pause is over.
+        Takes note that the pause is over.
         """
         return replace(self, is_paused=False)
 
     def again(self, named: ConfiguredIdentity | None = None) -> Negotiation:
         """
-        Register again: the controller forgot the set (R43), or the address changed.
+        Registers again: the controller lost the set (R43), or the address changed.
 
         Raises:
-            LocalViolation: not registered, or under other names.
+            LocalViolation: not registered, or registered under other names.
         """
         named = self.named if named is None else named
-        if misfit := misfit_of(self.identity, named):
+        if misfit := mismatch_of(self.identity, named):
             raise LocalViolation(misfit)
         return self._after(NegotiationEvent.AGAIN, named=named, mastership=None)
 
-    # -- inside --------------------------------------------------------------
+    # -- internals --------------------------------------------------------------
 
     def _told(self, broker_id: int) -> Negotiation:
         if broker_id < 1:
-            problem = f"the controller offers broker id {broker_id}; ids begin at 1"
+            problem = f"the controller offers broker id {broker_id}, but ids begin at 1"
             return self._after(NegotiationEvent.UNSETTLED, problem=problem)
         if broker_id == self.refused_id:
             problem = (
-                f"the controller offers broker id {broker_id} again, which is another "
-                "broker's: its counter is behind (R36): upgrade the controller, or "
+                f"the controller offers broker id {broker_id} again, which belongs to "
+                "another broker (R36): upgrade the controller, or "
                 f"clean broker {broker_id} of {self.named.broker!r} if it is gone"
             )
-            # Once more after a pause: a controller that lost its records counts anew.
+            # Try again after a pause: a controller that lost its records counts again.
             return self._after(
                 NegotiationEvent.UNSETTLED, problem=problem, refused_id=None
             )
         identity = self.named.with_id(broker_id)
         temporary = TemporaryIdentity(identity, self.draw_code())
-        return self._after(NegotiationEvent.TOLD_ID, temporary=temporary)
+        return self._after(NegotiationEvent.ID_OFFERED, temporary=temporary)
 
     def _taken(self) -> Negotiation:
         assert self.temporary is not None
@@ -355,7 +355,7 @@ def _reason_of(answer: CallRefused | CallUnanswered) -> str:
         return answer.reason
     if answer.code == _NOT_SUPPORTED:
         return (
-            "the controller knows no persistent broker ids: it is older than "
+            "the controller does not support persistent broker ids: it is older than "
             "RocketMQ 5.1.1: upgrade it"
         )
     remark = f": {' '.join(answer.remark.split())[:200]}" if answer.remark else ""
@@ -365,14 +365,14 @@ def _reason_of(answer: CallRefused | CallUnanswered) -> str:
 @dataclass(frozen=True, slots=True)
 class ReadIdentity:
     """
-    Look who the store says that we are.
+    Read the identity from the store.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTemp:
     """
-    Remember which id will be applied for, and by which code: durably, before.
+    Store the id and the check code durably, before the application.
     """
 
     temporary: TemporaryIdentity
@@ -381,7 +381,7 @@ class WriteTemp:
 @dataclass(frozen=True, slots=True)
 class WriteConfirmed:
     """
-    Remember the id that a controller gave; the temporary one goes with the same step.
+    Store the confirmed id; the same transaction removes the temporary one.
     """
 
     identity: BrokerIdentity
@@ -390,7 +390,7 @@ class WriteConfirmed:
 @dataclass(frozen=True, slots=True)
 class DeleteTemp:
     """
-    Forget an id that is certainly somebody else's.
+    Delete an id that belongs to another broker.
     """
 
     temporary: TemporaryIdentity
@@ -402,7 +402,7 @@ class Pause:
     Wait before the next try.
 
     Attributes:
-        failures: in a row, from 1 on: how long to wait is the owner's to draw.
+        failures: in a row, from 1 on; the owner draws the pause.
         reason: one line for people.
     """
 
@@ -413,7 +413,7 @@ class Pause:
 @dataclass(frozen=True, slots=True)
 class GiveUp:
     """
-    Nothing but an operator can help: say so, and stop.
+    Report the problem to an operator, and stop.
     """
 
     reason: str

@@ -1,8 +1,8 @@
 """
-A broker's way to its registration, carried out: store, controller, and pauses.
+Carries out the negotiation and registration of a broker: store, controller, pauses.
 
-The decisions are those of `pystore.controller.identity.negotiation`. The few writes
-into the store block the loop for a sync each, twice in the life of a broker.
+The decisions are those of `pystore.controller.identity.negotiation`. Each write to the
+store blocks the loop for one sync; there are two in the life of a broker.
 
 Source: R2 to R4, R19 to R28; docs/identity.md.
 """
@@ -44,17 +44,17 @@ _Write = ReadIdentity | WriteTemp | WriteConfirmed | DeleteTemp
 
 class BrokerRegistration:
     """
-    Registers a broker, and goes on until it is registered. One task.
+    Registers a broker, and retries until it is registered. One task.
 
     Args:
-        negotiation: where the broker stands.
-        store: of its identity.
+        negotiation: the state to start with.
+        store: of the identity.
         calls: to the controller.
-        pause: waits before the n-th try after the first; draws how long.
-        say: a line for people, once for each problem.
+        pause: waits before the n-th retry; it draws the time.
+        say: receives one line for people, once for each problem.
 
     Attributes:
-        negotiation: where it stands now; `Negotiation.problem` says what is wrong.
+        negotiation: the present state; `Negotiation.problem` has the last failure.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class BrokerRegistration:
 
     async def run(self) -> Negotiation:
         """
-        Go on until the broker is registered; however long that takes.
+        Runs until the broker is registered, without a time-out.
 
         Raises:
             InvalidError: the configuration does not fit the store.
@@ -124,13 +124,13 @@ class BrokerRegistration:
                 case DeleteTemp():
                     self._store.delete_temporary(effect.temporary)
         except StorageError as error:
-            # A disk may recover; what LMDB gave up on has to be opened again.
+            # A disk may recover; a poisoned LMDB environment has to be opened again.
             if isinstance(error, PoisonedError):
                 self._fail_for_good(error)
                 raise
             return now.failed(str(error), is_final=False)
         except FormatError as error:
-            # Never taken for "nobody" (R16).
+            # A damaged identity never counts as none (R16).
             self._fail_for_good(error)
             raise
         return now.stored()

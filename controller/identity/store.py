@@ -1,12 +1,12 @@
 """
-Where a broker's identity is kept: one checksummed record of the metastore.
+The store of a broker's identity: one checksummed record in the metastore.
 
 RocketMQ's two files, ``brokerIdentity`` and ``brokerIdentity-temp``, are exports of it,
 so that a Java broker that takes the store over is the same broker. The record and the
-digests of both files change in one transaction; the files follow, the final one before
-the temporary one goes, as the final one wins where both are there (R11, R17). A crash
-in between is seen and mended at the next look. What another program wrote meanwhile was
-imported when the store was opened (`pystore.recovery.foreign_writer`).
+digests of both files change in one transaction. The files follow: the final file is
+written before the temporary file is removed, because the final one wins if both exist
+(R11, R17). The next read repairs the files after a crash in between. Changes by another
+program are imported when the store is opened (`pystore.recovery.foreign_writer`).
 
 Source: R10 to R18; safety A7; formats 5.1; docs/identity.md.
 """
@@ -27,8 +27,8 @@ class IdentityStore:
     """
     The identity in an open store. One thread at a time.
 
-    Every verb is durable when it returns, and blocks for a sync. If one raises, it may
-    have been done: `read` says.
+    Each method blocks for a sync, and is durable when it returns. If one raises, the
+    change may be done: `read` returns the truth.
 
     Args:
         writer: `pystore.store.commit_log.CommitLog.writer`.
@@ -39,12 +39,12 @@ class IdentityStore:
 
     def read(self) -> Identity:
         """
-        Who the broker is; the files are written where a crash, a full disk or somebody
-        who removed them left them behind.
+        Returns the identity; exports the files again if a crash, a full disk or an
+        operator left them out of date.
 
         Raises:
-            FormatError: the record is damaged; it is never taken for none (R16).
-            StorageError: the system refused.
+            FormatError: the record is damaged; it never counts as none (R16).
+            StorageError: the operating system refused.
         """
         identity = self._writer.metastore.read(IDENTITY)
         if not self._is_exported(identity):
@@ -55,21 +55,21 @@ class IdentityStore:
 
     def write_temporary(self, temporary: TemporaryIdentity) -> None:
         """
-        Remember an id that will be applied for.
+        Stores an id before the application for it.
 
         Raises:
-            InvalidError: another identity is stored, which would be forgotten.
-            StorageError: the system refused.
+            InvalidError: another identity is stored, which would be lost.
+            StorageError: the operating system refused.
         """
         self._replace(temporary, (None, temporary))
 
     def confirm(self, identity: BrokerIdentity) -> None:
         """
-        The id that was applied for is this broker's.
+        Confirms the id of the application.
 
         Raises:
-            InvalidError: it is not the one that was applied for.
-            StorageError: the system refused.
+            InvalidError: it is not the id of the application.
+            StorageError: the operating system refused.
         """
         stored = self._writer.metastore.read(IDENTITY)
         if isinstance(stored, TemporaryIdentity) and stored.identity == identity:
@@ -79,11 +79,11 @@ class IdentityStore:
 
     def delete_temporary(self, temporary: TemporaryIdentity) -> None:
         """
-        The id is another broker's: forget that it was applied for.
+        Deletes a temporary id that belongs to another broker.
 
         Raises:
             InvalidError: another identity is stored.
-            StorageError: the system refused.
+            StorageError: the operating system refused.
         """
         self._replace(None, (None, temporary))
 
@@ -107,7 +107,7 @@ class IdentityStore:
         )
 
     def _export(self, identity: Identity) -> None:
-        # What is written goes before what is removed: a name stays, whenever it ends.
+        # Writes go before removals, so that one of the files always exists.
         for name, content in sorted(_contents(identity), key=lambda it: it[1] is None):
             self._writer.export(name, content)
 
@@ -126,7 +126,7 @@ def _contents(identity: Identity) -> list[tuple[str, bytes | None]]:
 
 def _text(identity: Identity) -> str:
     if identity is None:
-        return "nobody"
+        return "no broker"
     if isinstance(identity, TemporaryIdentity):
         return f"{_text(identity.identity)} (not confirmed)"
     return f"broker {identity.broker_id} of {identity.cluster}/{identity.broker}"

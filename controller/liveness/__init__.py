@@ -1,3 +1,3 @@
 """
-Who is alive, whose lease runs, and whether this controller may still say so.
+Live brokers, leases, and the authority of this controller.
 """

@@ -1,11 +1,11 @@
 """
-What a controller may say at a moment, by the term for which it leads. Pure.
+The authority of a controller during its term. Pure.
 
-A controller that was cut off reads, hears and answers as before, and does not notice
-that another one leads. So it speaks only for as long after a *commit* as nobody else
-can lead, counted from when that commit was sent (C2). And one that has just begun to
-lead knows nothing of the leases that the one before it granted: it has to wait for the
-longest (C3).
+A controller that lost its connection to the record store still receives requests and
+answers them, and does not notice that another controller leads. So its authority lasts
+only as long after a *commit* as no other controller can lead, counted from the sending
+of that commit (C2). A new leader does not know the leases of the previous one: it has
+to wait for the longest lease (C3).
 
 Source: C2, C3; R222, R226, R229; docs/record-store.md, terms.
 """
@@ -21,23 +21,24 @@ __all__ = ["LEASE_MS", "Authority"]
 
 LEASE_MS = 10_000
 """
-How long a controller waits for the end of a lease of which it knows nothing. Not to be
-configured: the next controller could be configured otherwise.
+How long a controller waits for the end of an unknown lease. It is not configurable: the
+next controller could have another configuration.
 """
 
 _PROOFS = 3
-"""How often a term is proven in the time that one proof lasts (C2)."""
+"""The number of proofs of a term during the life of one proof (C2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
     """
-    Of one controller for one term. The clock is that of the term: boot time.
+    The authority of one controller for one term. Its clock is that of the term: boot
+    time.
 
     Attributes:
-        term: as the record store knows it; it says when the last commit was sent.
-        began_ns: when the campaign had *answered*. When it was sent, somebody else may
-            still have led.
+        term: of the record store; it has the time when the last commit was sent.
+        began_ns: when the *answer* of the campaign arrived. When the campaign was
+            sent, another controller may still have led.
     """
 
     term: Term
@@ -46,8 +47,8 @@ class Authority:
     @property
     def until_ns(self) -> int | None:
         """
-        Until when this controller may grant leases and name roles, exclusive;
-        ``None``: for as long as its process lives.
+        The end of the authority to grant leases and name masters, exclusive; ``None``:
+        the end of the process.
         """
         length_ns = self.term.length_ns
         return None if length_ns is None else self.term.sent_ns + granted(length_ns)
@@ -55,8 +56,8 @@ class Authority:
     @property
     def prove_at_ns(self) -> int | None:
         """
-        When the next commit with the term's check is due, at the latest, also if
-        there is nothing to commit; ``None``: never.
+        The latest time for the next commit with the check of the term, also if there is
+        nothing to commit; ``None``: never.
         """
         length_ns = self.term.length_ns
         return None if length_ns is None else self.term.sent_ns + length_ns // _PROOFS
@@ -64,20 +65,20 @@ class Authority:
     @property
     def replaces_at_ns(self) -> int:
         """
-        From when a master that this controller never heard of may be replaced: no
-        lease of the controller before is left, and who is alive had time to say so.
+        From when a master without heartbeats may be replaced: all leases of the
+        previous controller have expired, and live brokers had time to send a heartbeat.
         """
         return self.began_ns + LEASE_MS * 1_000_000
 
     def is_proven(self, now_ns: int) -> bool:
         """
-        Returns whether a lease may be granted and a role be named.
+        Returns whether this controller may grant leases and name masters.
         """
         until_ns = self.until_ns
         return until_ns is None or now_ns < until_ns
 
     def may_replace(self, now_ns: int) -> bool:
         """
-        Returns what `Facts.may_replace` asks for.
+        Returns the value of `Facts.may_replace`.
         """
         return now_ns >= self.replaces_at_ns

@@ -1,19 +1,18 @@
 """
-By how much two clocks may differ over a length of time. Pure.
+The bounds of the rates of two clocks. Pure.
 
-Everybody counts on a clock of his own: a broker its lease, ZooKeeper's servers a
-session, a controller how long it may speak and how long it has to wait. No two of them
-are ever set alike; all that is asked of them is a rate between `SLOW` and `FAST` tenths
-of the true one. So whoever may do something for a while is told less than who waits
-for the end of it: granted on the slowest clock it is over before it was waited for on
-the fastest.
+Each process measures time with its own clock: a broker its lease, ZooKeeper's servers a
+session, a controller its authority and its waits. The clocks need not agree on the
+time; their rates have to be between `SLOW` and `FAST` tenths of the true rate. So a
+granted time is shorter than the time that another process waits for its end: granted
+time on the slowest clock ends before waited time on the fastest clock.
 
     granted / 0.9 <= waited / 1.1, so granted <= waited * 9 / 11
 
-Of 10 000 ms that somebody waits, 8 181 may be granted, and 2/11 are the error. This is
-the only place where it is taken off: the number in an answer is what the broker counts.
+Of 10 000 waited ms, 8 181 may be granted; 2/11 are the margin. Only this module
+subtracts the margin: the broker uses the number of the answer as it is.
 
-Source: C1 to C3. A machine that is paused from outside is no error of a clock.
+Source: C1 to C3. A paused machine is not a clock error.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from __future__ import annotations
 __all__ = ["FAST", "SLOW", "granted", "waited"]
 
 SLOW = 9
-"""Tenths that pass on the slowest clock while ten pass."""
+"""Tenths on the slowest clock while ten tenths pass."""
 
 FAST = 11
-"""Tenths that pass on the fastest clock while ten pass."""
+"""Tenths on the fastest clock while ten tenths pass."""
 
 
 def granted(waited: int) -> int:
     """
-    Returns for how long somebody may go on, by his clock, if another waits that long
-    for the end of it, by his own. Any unit; rounded down.
+    Returns the time that may be granted to one process if another process waits so long
+    for its end, each by its own clock. Any unit; rounded down.
     """
     return waited * SLOW // FAST
 
 
 def waited(granted: int) -> int:
     """
-    Returns for how long to wait for the end of what was granted. Any unit; rounded up.
+    Returns the time to wait for the end of a granted time. Any unit; rounded up.
     """
     return -(-granted * FAST // SLOW)

@@ -1,12 +1,13 @@
 """
-Who is alive: the last heartbeat of each broker, and how long it counts. Pure.
+The live brokers: the last heartbeat of each, and how long it is valid. Pure.
 
-Its time is the controller's own boot time, stamped when a heartbeat came: two clocks
-of two hosts say nothing about each other (R234). Each controller keeps such a table,
-also one that does not lead, so that the next leader has heard of everybody (R225).
+All times are the controller's own boot time at the arrival of a heartbeat: clocks of
+two hosts cannot be compared (R234). Each controller keeps this table, also without
+leading, so that the next leader knows the live brokers (R225).
 
-A heartbeat costs the same however many brokers there are: it moves an end in time, and
-a heap that is ordered by an end of before is looked at once per time-out.
+The cost of a heartbeat does not depend on the number of brokers: it only moves the end
+of its validity. The heap is ordered by earlier ends, and each of them is checked once
+per time-out.
 
 Source: R238 to R244, R72; safety B1.
 """
@@ -26,7 +27,7 @@ from pystore.replicaset import Incarnation
 __all__ = ["TIMEOUT_MS", "Heartbeat", "Heartbeats"]
 
 TIMEOUT_MS = 10_000
-"""How long a heartbeat counts that does not say so (R239)."""
+"""The validity of a heartbeat that names none (R239)."""
 
 _MS = 1_000_000
 
@@ -34,20 +35,20 @@ _MS = 1_000_000
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """
-    What a broker says of itself, once a second.
+    The heartbeat that a broker sends once a second.
 
     Attributes:
         broker_id: of the broker.
-        connection: on which it came, by the number at which that was accepted.
+        connection: the number of the connection that it arrived on.
         incarnation: of the process; ``None``: a Java broker.
-        boot_id: of its machine; empty: not told.
-        sent_ns: when it was sent, by the boot time of that machine: only compared with
-            others of the same process; ``None``: not told.
-        position: where its log ends.
-        flushed: up to where that is on disk; -1: not told.
+        boot_id: of its machine; empty: unknown.
+        sent_ns: when it was sent, in boot time of that machine: compared only with
+            heartbeats of the same process; ``None``: unknown.
+        position: the end of its log.
+        flushed: the end of the log on disk; -1: unknown.
         priority: its own election priority; the lower is preferred.
         is_ill: its disk fails (B9).
-        timeout_ms: how long it counts.
+        timeout_ms: how long it is valid.
     """
 
     broker_id: int
@@ -62,9 +63,9 @@ class Heartbeat:
     timeout_ms: int = TIMEOUT_MS
 
     @property
-    def pulse(self) -> LastHeartbeat:
+    def last_heartbeat(self) -> LastHeartbeat:
         """
-        What decisions are made from.
+        The part that decisions use.
         """
         return LastHeartbeat(
             self.incarnation, self.position, self.priority, self.is_ill
@@ -77,10 +78,10 @@ class _Kept:
     The last heartbeat of one broker.
 
     Attributes:
-        heartbeat: as it came.
-        until_ns: how long it counts, inclusive (R240).
+        heartbeat: as received.
+        until_ns: the end of its validity, inclusive (R240).
         is_closed: its connection has ended.
-        queued_ns: the end that stands for it in the heap; ``None``: none does.
+        queued_ns: its entry in the heap; ``None``: there is none.
     """
 
     heartbeat: Heartbeat
@@ -90,7 +91,7 @@ class _Kept:
 
     def is_alive(self, now_ns: int) -> bool:
         """
-        Returns whether it counts.
+        Returns whether it is valid.
         """
         return not self.is_closed and now_ns <= self.until_ns
 
@@ -98,7 +99,7 @@ class _Kept:
 class Heartbeats:
     """
     The heartbeats of all sets. One thread. All times are boot time of this host, and
-    never fall from call to call.
+    never decrease from call to call.
     """
 
     __slots__ = ("_connections", "_ends", "_newest", "_sets")
@@ -106,9 +107,9 @@ class Heartbeats:
     def __init__(self) -> None:
         self._sets: dict[SetKey, dict[int, _Kept]] = {}
         self._connections: dict[int, set[tuple[SetKey, int]]] = {}
-        # One for each broker that is alive; its end may have moved on since.
+        # One entry for each live broker; its end may be later by now.
         self._ends: list[tuple[int, SetKey, int]] = []
-        # Of each broker the newest connection, and the process that used it.
+        # For each broker the newest connection, and the process that used it.
         self._newest: dict[tuple[SetKey, int], tuple[int, Incarnation | None]] = {}
 
     def enter(
@@ -119,25 +120,25 @@ class Heartbeats:
         connection: int,
     ) -> bool:
         """
-        A process wants to register.
+        Checks a registration of a process.
 
         Returns:
-            whether it may. All connections of a process are newer than those of the
-            one before, so who comes on an older one than another process has used
-            since is dead, and its registration was under way for long. One process
-            may have several, to several names of this controller.
+            whether it may register. All connections of a process are newer than those
+            of the previous process. So a process on an older connection than another
+            process uses is dead, and its registration was late. One process may have
+            several connections, to several names of this controller.
         """
         newest, user = self._newest.get((key, broker_id), (connection, incarnation))
         if connection >= newest:
             self._newest[key, broker_id] = connection, incarnation
         return connection >= newest or incarnation == user
 
-    def hear(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
+    def receive(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
         """
-        Takes a heartbeat, unless a newer one came before it.
+        Takes a heartbeat, unless a newer one arrived before it.
 
         Returns:
-            whether the broker was not alive until now, as this process.
+            whether this process of the broker was not alive before.
         """
         timeout_ms = heartbeat.timeout_ms if heartbeat.timeout_ms > 0 else TIMEOUT_MS
         until_ns = now_ns + timeout_ms * _MS
@@ -175,11 +176,11 @@ class Heartbeats:
 
     def close(self, connection: int) -> list[tuple[SetKey, int]]:
         """
-        A connection has ended, so whose last heartbeat came on it is dead at once
-        (R241): a process that is killed is replaced in milliseconds.
+        Takes note of the end of a connection. Brokers with their last heartbeat on it
+        are dead at once (R241), so a killed process is replaced in milliseconds.
 
         Returns:
-            set and id of those who died by it.
+            set and id of each broker that died.
         """
         died = sorted(self._connections.pop(connection, set()))
         for key, broker_id in died:
@@ -188,7 +189,7 @@ class Heartbeats:
 
     def expire(self, now_ns: int) -> list[tuple[SetKey, int]]:
         """
-        Returns set and id of those whose time has ended since the last call.
+        Returns set and id of each broker whose heartbeat expired since the last call.
         """
         died: list[tuple[SetKey, int]] = []
         while self._ends and self._ends[0][0] < now_ns:
@@ -209,19 +210,19 @@ class Heartbeats:
     @property
     def expires_ns(self) -> int | None:
         """
-        After when `expire` has to be called again: nobody's time ends before.
+        After when `expire` has to be called again: no heartbeat expires before.
         """
         return self._ends[0][0] if self._ends else None
 
-    def pulses(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
+    def last_heartbeats(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
         """
-        Returns who of a set is alive at one moment: `Facts.pulses` (R71).
+        Returns the valid heartbeats of a set for `Facts.last_heartbeats` (R71).
         """
-        return {one.broker_id: one.pulse for one in self.alive(key, now_ns)}
+        return {one.broker_id: one.last_heartbeat for one in self.alive(key, now_ns)}
 
     def alive(self, key: SetKey, now_ns: int) -> Iterator[Heartbeat]:
         """
-        Yields the heartbeats of a set that count at one moment.
+        Yields the valid heartbeats of a set.
         """
         for kept in self._sets.get(key, {}).values():
             if kept.is_alive(now_ns):
@@ -229,7 +230,7 @@ class Heartbeats:
 
     def forget(self, key: SetKey, broker_id: int) -> None:
         """
-        A broker was cleaned. Its next heartbeat is as of one never heard.
+        Removes a cleaned broker. Its next heartbeat counts as its first.
         """
         self._newest.pop((key, broker_id), None)
         brokers = self._sets.get(key, {})
@@ -242,11 +243,11 @@ class Heartbeats:
 
 def _replaces(new: Heartbeat, kept: _Kept, *, was_alive: bool) -> bool:
     """
-    Returns whether a heartbeat is newer than the one that is kept.
+    Returns whether a heartbeat is newer than the last one.
     """
     old = kept.heartbeat
     if kept.is_closed and new.connection == old.connection:
-        # It was read before its connection ended: who sent it is dead.
+        # It arrived before the end of its connection: its sender is dead.
         return False
     if new.incarnation == old.incarnation:
         if new.sent_ns is not None and old.sent_ns is not None:
@@ -256,5 +257,5 @@ def _replaces(new: Heartbeat, kept: _Kept, *, was_alive: bool) -> bool:
         start, old_start = new.incarnation.counter, old.incarnation.counter
         if start != old_start:
             return start > old_start
-    # A copy (B1), or RocketMQ in the place of pystore: not while the other one lives.
+    # A copy (B1), or RocketMQ instead of pystore: not while the other process is alive.
     return not was_alive

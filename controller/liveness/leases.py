@@ -1,10 +1,10 @@
 """
-Which leases this controller grants, and until when those of former masters run. Pure.
+The leases that this controller grants, and the end of former masters' leases. Pure.
 
-A lease lets a master decide `leader` acks alone, so nobody else may, until it is over.
-The broker counts it from when it *sent* the heartbeat, which no controller knows; the
-controller waits from when it *answered*, which is later. It remembers its own grants;
-those of the controller before it are over once its term is old enough (C3).
+A lease lets one master decide `leader` acks alone, until it expires. The broker counts
+it from the *sending* of the heartbeat, which no controller knows. The controller waits
+from its *answer*, which is later. It records its own grants; those of the previous
+controller have expired once its term is old enough (C3).
 
 Source: C1 to C3, B8; R81; docs/controller.md, time.
 """
@@ -23,7 +23,7 @@ _MS = 1_000_000
 
 class Leases:
     """
-    Those of one term, by set. The next term begins with another one.
+    The leases of one term, by set. The next term has its own object.
 
     Args:
         authority: of the term.
@@ -38,49 +38,49 @@ class Leases:
     def grant(
         self,
         state: SetState,
-        asker: Member,
+        requester: Member,
         epoch: int,
         timeout_ms: int,
         now_ns: int,
     ) -> int:
         """
-        Grants a lease with the answer to a heartbeat, and remembers it, whether the
-        answer arrives or not.
+        Grants a lease with the answer to a heartbeat. It counts whether the answer
+        arrives or not.
 
         Args:
             state: of the set, as committed.
-            asker: whose heartbeat it is.
-            epoch: of the mastership that the asker has.
-            timeout_ms: how long its heartbeats count.
-            now_ns: boot time, looked at after the heartbeat came.
+            requester: the sender of the heartbeat.
+            epoch: of the sender's mastership.
+            timeout_ms: how long its heartbeats are valid.
+            now_ns: boot time, read after the heartbeat arrived.
 
         Returns:
-            for how many milliseconds after the heartbeat was sent, by the broker's
-            clocks, which may be as wrong as `clock_error` says; 0: no lease.
+            the length in ms after the sending of the heartbeat, by the broker's clock
+            (`clock_skew`); 0: no lease.
         """
-        is_master = state.master == asker and state.epoch == epoch
-        if not is_master or asker.incarnation is None or state.unreleased:
+        is_master = state.master == requester and state.epoch == epoch
+        if not is_master or requester.incarnation is None or state.unreleased:
             return 0
         length_ms = granted(min(timeout_ms, LEASE_MS))
         until_ns = self._authority.until_ns
         if until_ns is not None:
-            # Over before anybody else can lead, however long the others' leases are.
+            # It ends before another controller can lead.
             length_ms = min(length_ms, (until_ns - now_ns) // _MS)
         if length_ms <= 0:
             return 0
-        self._remember(state.key, asker, now_ns + waited(length_ms * _MS), now_ns)
+        self._remember(state.key, requester, now_ns + waited(length_ms * _MS), now_ns)
         return length_ms
 
     def _remember(self, key: SetKey, member: Member, end_ns: int, now_ns: int) -> None:
         old = self._ends_ns.get(key, {})
         ends = {one: end for one, end in old.items() if end > now_ns}
-        # A shorter lease does not end a longer one whose answer may come later.
+        # A shorter lease does not end a longer one, whose answer may arrive later.
         ends[member] = max(end_ns, ends.get(member, 0))
         self._ends_ns[key] = ends
 
     def end_ns(self, key: SetKey, member: Member) -> int:
         """
-        Returns when the lease of a member is over for certain, by boot time; one of
+        Returns when all leases of a member have expired, in boot time; leases from
         before this term included.
         """
         ends = self._ends_ns.get(key, {})
@@ -88,8 +88,8 @@ class Leases:
 
     def left_ms(self, key: SetKey, member: Member, now_ns: int) -> int:
         """
-        Returns for how long the lease of a member may still run, for people; 0: it has
-        none, as a Java broker never has.
+        Returns how long the lease of a member may still run, in ms, for people; 0:
+        none. Java brokers have no leases.
         """
         if member.incarnation is None:
             return 0
@@ -97,14 +97,14 @@ class Leases:
 
     def due_ns(self, state: SetState) -> int | None:
         """
-        Returns when `EndLeases` is due, for the epoch of the state: no former master
-        of it has a lease then. ``None``: none is waited for.
+        Returns when `EndLeases` is due for the epoch of the state: all leases of former
+        masters have expired then. ``None``: there are none.
         """
         ends = (self.end_ns(state.key, one) for one in state.unreleased)
         return max(ends, default=None)
 
     def forget(self, key: SetKey) -> None:
         """
-        A set is no more: all its brokers were cleaned, and no lease is waited for.
+        Removes a set: all its brokers were cleaned, and no lease is waited for.
         """
         self._ends_ns.pop(key, None)

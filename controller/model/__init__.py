@@ -1,3 +1,3 @@
 """
-The state of a broker set, the commands that change it and the events that say so.
+The state of a broker set, the commands for it, and the events that change it.
 """

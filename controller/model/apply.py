@@ -1,8 +1,8 @@
 """
-What an event makes of a set of brokers. Pure and total: it never raises.
+Applies events to the state of a broker set. Pure and total: it never raises.
 
-An event that is not for the version at hand changes nothing, so one that arrives
-twice or late does no harm (R112, R232).
+An event for another version changes nothing, so a repeated or late event does no harm
+(R112, R232).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = ["LOSSES_MAX", "TOMBSTONES_MAX", "apply", "apply_all"]
 _Numbered = TypeVar("_Numbered", RegisteredBroker, Tombstone)
 
 LOSSES_MAX = 16
-"""How many losses are kept; the oldest go first."""
+"""The number of losses that are kept; the oldest are dropped first."""
 
 TOMBSTONES_MAX = 64
-"""How many tombstones are kept; the ids of all others are never used again either."""
+"""The number of tombstones that are kept; other cleaned ids stay unused, too."""
 
 
 def apply(state: SetState, event: SetEvent) -> SetState:
@@ -89,7 +89,7 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
     state = _with(state, new)
     if new.standing is not LogStanding.SOUND or new.member == old.member:
         return state
-    # It lost nothing: what was listed of it is listed of its new process (B2).
+    # It lost nothing, so its new process takes the place of the old one (B2).
     return _relisted(state, lambda one: new.member if one == old.member else one)
 
 
@@ -133,7 +133,7 @@ def _set_changed(state: SetState, change: SetChanged) -> SetState:
 
 def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
     gone = change.broker_ids
-    stones = (
+    tombstones = (
         *state.tombstones,
         *(
             Tombstone(one.broker_id, one.check_code, one.counter_max, one.seen)
@@ -148,8 +148,8 @@ def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
     return replace(
         state,
         replicas=staying,
-        tombstones=_sorted(stones)[-TOMBSTONES_MAX:],
-        # Nothing is left of what its brokers promised: it may begin anew.
+        tombstones=_sorted(tombstones)[-TOMBSTONES_MAX:],
+        # All brokers that acknowledged messages are gone: the set starts again.
         is_founded=state.is_founded and bool(staying),
         preferred_id=None if state.preferred_id in gone else state.preferred_id,
     )
@@ -172,22 +172,22 @@ def _policy_changed(state: SetState, change: PolicyChanged) -> SetState:
 
 
 def _readmitted(state: SetState, change: Readmitted) -> SetState:
-    old, stone = state.replica(change.broker_id), state.tombstone(change.broker_id)
+    old, tombstone = state.replica(change.broker_id), state.tombstone(change.broker_id)
     if old is not None:
         state = _with(state, replace(old, standing=LogStanding.RESTARTED))
-    elif stone is not None:
+    elif tombstone is not None:
         new = RegisteredBroker(
-            stone.broker_id,
-            stone.check_code,
+            tombstone.broker_id,
+            tombstone.check_code,
             "",
-            counter_max=stone.counter_max,
+            counter_max=tombstone.counter_max,
             standing=LogStanding.RESTARTED,
-            seen=stone.seen,
+            seen=tombstone.seen,
         )
         state = replace(
             state,
             replicas=_sorted((*state.replicas, new)),
-            tombstones=tuple(one for one in state.tombstones if one != stone),
+            tombstones=tuple(one for one in state.tombstones if one != tombstone),
         )
     return _unlisted(state, change.broker_id)
 
@@ -208,7 +208,7 @@ def _refusal_noted(state: SetState, change: RefusalNoted) -> SetState:
     return replace(state, refusal=change.refusal)
 
 
-# Each takes its own kind of change, which the type of the table cannot say.
+# Each takes its own type of change, which the type of the table cannot express.
 _CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
     IdApplied: _id_applied,
     BrokerRegistered: _registered,
@@ -227,7 +227,8 @@ _CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
 
 def _unreleased(state: SetState, *, is_released: bool) -> frozenset[Member]:
     """
-    Whose leases may run once the present mastership is over; Java brokers have none.
+    Returns the members whose leases may run after the present mastership; Java brokers
+    have no leases.
     """
     master = state.master
     if master is None or master.incarnation is None or is_released:
@@ -248,7 +249,8 @@ def _unlisted(state: SetState, broker_id: int) -> SetState:
 
 def _relisted(state: SetState, of: Callable[[Member], Member | None]) -> SetState:
     """
-    Puts others in the place of members, or nobody: a change if it changes anything.
+    Replaces or removes listed members; the SyncStateSet epoch rises if that changes
+    anything.
     """
     agreed = state.agreed
     members, candidates = (

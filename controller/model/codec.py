@@ -1,9 +1,11 @@
 """
-One set of brokers as the bytes of one record. Pure.
+The state of one broker set as the bytes of one record. Pure.
 
-A line that people can read: the form's version, a checksum, and canonical JSON (keys
-sorted, no spaces, nothing left out), so that equal states are equal bytes. Bytes are
-hexadecimal digits, sets are lists in order.
+A record is one readable line: a magic, the format version, a checksum, and canonical
+JSON (sorted keys, no spaces, all fields), so that equal states are equal bytes. Bytes
+are hexadecimal digits, sets are sorted lists. A library does not carry this: msgspec
+writes bytes as base64, cannot sort sets of dataclasses, and accepts unknown fields and
+repeated members.
 
 Source: R258, R266; M.11.
 """
@@ -27,7 +29,7 @@ from pystore.errors import FormatError
 __all__ = ["VERSION", "decode", "encode"]
 
 VERSION = 1
-"""Of the form. A reader refuses a later one, and reads all earlier ones."""
+"""Of the format. A reader refuses later versions, and reads all earlier ones."""
 
 _DIGITS_MAX = 9
 
@@ -55,25 +57,27 @@ def decode(raw: bytes, where: str) -> SetState:
     Returns the state of a record.
 
     Args:
-        raw: as `encode` made it.
+        raw: the value of the record.
         where: the key of the record, for the message.
 
     Raises:
-        FormatError: the bytes are not of such a record, are damaged, are of a later
-            version, or break what holds of every set.
+        FormatError: the bytes are no such record, are damaged, have a later version, or
+            break an invariant.
     """
     magic, version, checksum, body = (*raw.split(b" ", 3), b"", b"", b"")[:4]
     if magic != _MAGIC or not _is_number(version):
-        raise _bad(where, "it is no record of a broker set")
+        raise _bad(where, "it is not a record of a broker set")
     if int(version) > VERSION:
-        raise _bad(where, f"version {int(version)} is of a later pystore; update")
+        raise _bad(
+            where, f"version {int(version)} was written by a later pystore; update"
+        )
     if checksum != _checksum(body):
-        raise _bad(where, "the checksum does not hold; restore it from a backup")
+        raise _bad(where, "the checksum does not match; restore it from a backup")
     try:
         state = _reader(SetState)(json.loads(body))
     except (KeyError, RecursionError, TypeError, ValueError) as reason:
-        # The checksum holds, so somebody else wrote it, or a mistake of ours.
-        raise _bad(where, f"a field is not of its kind: {reason}") from None
+        # The checksum matches, so another program wrote it, or a defect of ours.
+        raise _bad(where, f"a field has an invalid value: {reason}") from None
     assert isinstance(state, SetState)
     wrong = violations(state)
     if wrong:
@@ -95,7 +99,7 @@ def _checksum(body: bytes) -> bytes:
 
 def _plain(value: object) -> object:
     """
-    Returns a value as JSON has it; sets in order.
+    Returns a value of JSON for a value of the state; sets become sorted lists.
     """
     if value is None or type(value) in _AS_IT_IS:
         return value
@@ -114,11 +118,11 @@ def _plain(value: object) -> object:
 @cache
 def _reader(kind: object) -> _Reader:
     """
-    Returns what makes a value of that kind of what JSON says.
+    Returns the function that converts JSON to a value of that type.
 
-    It raises a TypeError if that, or the number of fields, is of another kind, and a
-    ValueError if no such value is known. A state has a few kinds, and a controller
-    reads thousands of states as it starts: what a kind is made of is found out once.
+    That function raises a TypeError for a wrong type or wrong fields, and a ValueError
+    for an unknown value. A controller reads thousands of states when it starts, so each
+    type is inspected once.
     """
     kinds = get_args(kind)
     if get_origin(kind) is UnionType:
@@ -157,7 +161,7 @@ def _set_reader(one: _Reader) -> _Reader:
         several = _checked(list, plain)
         found = frozenset(map(one, several))
         if len(found) != len(several):
-            raise ValueError("a set has one thing twice")
+            raise ValueError("a set has a member twice")
         return found
 
     return read
@@ -173,14 +177,14 @@ def _tuple_reader(readers: list[_Reader]) -> _Reader:
         if len(readers) == 1:
             return tuple(map(readers[0], several))
         if len(readers) != len(several):
-            raise TypeError(f"{several} has not {len(readers)} values")
+            raise TypeError(f"{several} does not have {len(readers)} values")
         return tuple(one(value) for one, value in zip(readers, several, strict=True))
 
     return read
 
 
 def _checked(kind: type[_T], plain: object) -> _T:
-    # A bool is an int to Python, but not to us.
+    # In Python a bool is an int, but not in this format.
     if type(plain) is not kind:
         raise TypeError(f"{plain!r} is not of type {kind.__name__}")
     return plain

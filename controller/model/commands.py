@@ -1,5 +1,5 @@
 """
-What may be asked of a controller about one set of brokers. Pure.
+The commands for one broker set. Pure.
 
 Source: formats 4.2 to 4.13; safety B2, B4, B9, C3; seeds 000 and 001 for ids.
 """
@@ -35,31 +35,31 @@ __all__ = [
 
 class Trigger(Enum):
     """
-    Who wants an election.
+    The origin of an election.
     """
 
     BROKER = "broker"
-    """A broker without a master; its id is a wish only for a set's first master."""
+    """A broker without a master; its id counts only for the first master of a set."""
     OPERATOR = "operator"
-    """The broker that is named, or nobody (R52)."""
+    """Only the named broker may be elected (R52)."""
     CONTROLLER = "controller"
-    """Its scan; nobody is named, and finding nobody is recorded (R59)."""
+    """The controller's scan; an election without a result is recorded (R59)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GetNextId:
     """
-    Which id to apply for; changes nothing. Code 1012.
+    Returns the next id; changes nothing. Code 1012.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyId:
     """
-    The next id is to be this broker's. Code 1013.
+    Allocates the next id to this broker. Code 1013.
 
     Attributes:
-        broker_id: as it was told.
+        broker_id: the answer to `GetNextId`.
         check_code: ``ADDRESS;MILLISECONDS``; sent again after a lost answer (R28).
     """
 
@@ -70,16 +70,16 @@ class ApplyId:
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """
-    What a process says of itself and of its store, as it found it.
+    What a process reports about itself and the store that it opened.
 
     Attributes:
         incarnation: this start.
         boot_id: of the machine.
-        position: where the recovered log ends.
-        published_end: of ``meta/live`` as the process before left it; -1: not known.
-        is_clean: the clean mark held.
-        keeps_pages: boot id and mount are those of the process before.
-        acks_flushed: it only ever acknowledges what is flushed.
+        position: the end of the recovered log.
+        published_end: of ``meta/live`` as the previous process left it; -1: unknown.
+        is_clean: the clean mark was valid.
+        keeps_pages: boot id and mount are those of the previous process.
+        acks_flushed: it acknowledges flushed messages only.
         is_lossy: a cut of its own went below what it had acknowledged (B4).
         is_copy: device or inode of the store differ (A15).
     """
@@ -98,12 +98,12 @@ class Recovery:
 @dataclass(frozen=True, slots=True)
 class Register:
     """
-    A process of a broker is there. Code 1003.
+    Registers a process of a broker. Code 1003.
 
     Attributes:
-        broker_id: that it has.
-        address: where it is reachable.
-        recovery: ``None``: a Java broker, who tells nothing of it.
+        broker_id: of the broker.
+        address: of the broker.
+        recovery: ``None``: a Java broker, which reports nothing.
     """
 
     broker_id: int
@@ -113,7 +113,7 @@ class Register:
     @property
     def incarnation(self) -> Incarnation | None:
         """
-        Of the process; ``None``: a Java broker.
+        The incarnation of the process; ``None``: a Java broker.
         """
         return None if self.recovery is None else self.recovery.incarnation
 
@@ -121,12 +121,12 @@ class Register:
 @dataclass(frozen=True, slots=True)
 class Elect:
     """
-    Somebody is to be master. Code 1002.
+    Requests an election. Code 1002.
 
     Attributes:
-        trigger: who asks.
-        broker_id: who asks, or is named by an operator; ``None``: nobody is named.
-        is_unclean: whoever is alive will do; what may be lost is recorded.
+        trigger: the origin of the request.
+        broker_id: the requester, or the broker that an operator names; ``None``: none.
+        is_unclean: any live broker may be elected; the possible loss is recorded.
     """
 
     trigger: Trigger
@@ -137,16 +137,16 @@ class Elect:
 @dataclass(frozen=True, slots=True)
 class AlterSet:
     """
-    The master wants another set, once. Code 1001.
+    The master requests another SyncStateSet. Code 1001.
 
     Attributes:
-        master: who asks.
+        master: the requester.
         epoch: of its mastership.
-        set_epoch: the version that the change was computed from.
+        set_epoch: of the set that the change was computed from.
         members: the whole new set.
         candidates: those that stay candidates.
-        is_fence: the set stays as it is, only its version rises: afterwards no
-            earlier request of unknown outcome can be taken any more.
+        is_fence: the set stays the same and only its epoch rises: afterwards no earlier
+            request with an unknown outcome can take effect.
     """
 
     master: Member
@@ -163,7 +163,7 @@ class StepDown:
     A master has given its mastership up, after its last append (B9).
 
     Attributes:
-        master: who.
+        master: that steps down.
         epoch: of the mastership.
     """
 
@@ -183,11 +183,11 @@ class EndLeases:
 @dataclass(frozen=True, slots=True)
 class Clean:
     """
-    Brokers are to be forgotten. Code 1011.
+    Removes brokers from the set. Code 1011.
 
     Attributes:
-        broker_ids: empty: all of the set.
-        with_living: also those that are alive.
+        broker_ids: empty: all brokers of the set.
+        with_living: also live brokers.
     """
 
     broker_ids: frozenset[int] = frozenset()
@@ -211,7 +211,7 @@ class ChangePolicy:
     An operator changes how the set elects.
 
     Attributes:
-        preferred_id: ``None`` leaves it as it is, 0 prefers nobody.
+        preferred_id: ``None`` leaves it as it is, 0 prefers no broker.
         is_automatic: ``None`` leaves it as it is.
     """
 
@@ -231,14 +231,14 @@ class Readmit:
 @dataclass(frozen=True, slots=True)
 class SeeEnds:
     """
-    What the heartbeats say of ends is to be remembered (B2).
+    Records the log ends of the heartbeats (B2).
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRefusal:
     """
-    A refusal is to be remembered, for people; not every one has to be.
+    Records a refusal, for people; not every refusal is recorded.
     """
 
     refusal: NotedRefusal

@@ -1,5 +1,5 @@
 """
-What became of a command: events and a reply, or a refusal. Pure.
+The result of a command: events and a reply, or a refusal. Pure.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["Accepted", "CommandResult", "Rejected", "events_of"]
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """
-    It is done once the events are committed.
+    The command takes effect once the events are committed.
 
     Attributes:
         events: empty: nothing changes.
-        reply: as it is then.
+        reply: valid once they are committed.
     """
 
     events: tuple[SetEvent, ...]
@@ -31,12 +31,12 @@ class Accepted:
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """
-    Nothing changes.
+    The command is refused, and nothing changes.
 
     Attributes:
         code: of the answer.
         reason: one line for people.
-        broker_ids: those because of whom (R111).
+        broker_ids: the brokers that caused the refusal (R111).
     """
 
     code: ResponseCode
@@ -49,7 +49,7 @@ CommandResult = Accepted | Rejected
 
 def events_of(state: SetState, *changes: Change) -> tuple[SetEvent, ...]:
     """
-    Returns changes as events for a state and for those that follow it.
+    Returns changes as events for a state and for the states that follow it.
     """
     return tuple(
         SetEvent(state.version + number, change)

@@ -1,8 +1,8 @@
 """
-What may happen to a set of brokers: the changes that a decision makes. Pure.
+The events of a broker set: the changes that a decision makes. Pure.
 
-An event carries the version of the state that it was decided on, and fits that one
-only (R112, R232): applied twice, or late, it changes nothing.
+An event carries the version of the state that it was decided on, and applies to that
+version only (R112, R232): a repeated or late event changes nothing.
 
 Source: formats 4.15; safety B1 to B7; R33 to R39, R57 to R59, R109, R254 to R256.
 """
@@ -37,12 +37,12 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class IdApplied:
     """
-    A broker has its id, the next one of the set.
+    A broker got the next id of the set.
 
     Attributes:
-        broker_id: the one that was next.
-        check_code: who shows it again is the same broker.
-        address: where it is reachable.
+        broker_id: that was next.
+        check_code: a broker that shows it again is the same broker.
+        address: of the broker.
     """
 
     broker_id: int
@@ -53,16 +53,16 @@ class IdApplied:
 @dataclass(frozen=True, slots=True)
 class BrokerRegistered:
     """
-    A process of a broker is there, or its address is another.
+    A broker registered from another process or another address.
 
     Attributes:
         broker_id: of the broker.
-        address: where it is reachable.
+        address: of the broker.
         incarnation: of the process.
         boot_id: of its machine.
-        standing: as it was judged.
-        recovered: where its log ends.
-        seen: the furthest that the broker was known to reach before.
+        standing: of its log.
+        recovered: the end of its log.
+        seen: the largest log end known before.
     """
 
     broker_id: int
@@ -77,12 +77,12 @@ class BrokerRegistered:
 @dataclass(frozen=True, slots=True)
 class MastershipEnded:
     """
-    Nobody is master, in a new epoch.
+    A new epoch without a master.
 
     Attributes:
-        is_released: the old master has stepped down or its process has ended, so its
-            lease is no more.
-        is_resigned: it does not want to be elected again.
+        is_released: the old master stepped down or its process ended, so it has no
+            lease.
+        is_resigned: it resigned, and is elected again only as a last choice.
     """
 
     is_released: bool
@@ -92,12 +92,12 @@ class MastershipEnded:
 @dataclass(frozen=True, slots=True)
 class MasterElected:
     """
-    A new mastership, in a new epoch, with a set of itself alone.
+    A new mastership in a new epoch; the master is the only member.
 
     Attributes:
         master: with its incarnation.
-        candidates: of the set before, who hold acks back (B7).
-        loss: what may be lost by it.
+        candidates: of the previous set; they hold acks back (B7).
+        loss: the range that the election may lose.
     """
 
     master: Member
@@ -108,7 +108,7 @@ class MasterElected:
 @dataclass(frozen=True, slots=True)
 class SetChanged:
     """
-    The master has changed its set; who was added is sound from now on (B2, B4).
+    The master changed its set; added members are sound from now on (B2, B4).
     """
 
     members: frozenset[Member]
@@ -118,7 +118,7 @@ class SetChanged:
 @dataclass(frozen=True, slots=True)
 class BrokersCleaned:
     """
-    Brokers are forgotten, but for their ids.
+    Brokers were removed; only their ids stay known.
     """
 
     broker_ids: frozenset[int]
@@ -127,7 +127,7 @@ class BrokersCleaned:
 @dataclass(frozen=True, slots=True)
 class BrokerChanged:
     """
-    What an operator wants of a broker. A learner leaves the set.
+    An operator changed a broker. A learner leaves the set.
     """
 
     broker_id: int
@@ -138,7 +138,7 @@ class BrokerChanged:
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
     """
-    What an operator wants of the set's elections.
+    An operator changed the elections of the set.
     """
 
     preferred_id: int | None
@@ -148,8 +148,8 @@ class PolicyChanged:
 @dataclass(frozen=True, slots=True)
 class Readmitted:
     """
-    An operator vouches for a store that is a copy, empty, or was cleaned: what was
-    listed of it is forgotten, and a master may fill and admit it.
+    An operator vouches for a store that is a copy, empty, or was cleaned: the broker
+    leaves the lists, and a master may fill and admit it.
     """
 
     broker_id: int
@@ -158,7 +158,7 @@ class Readmitted:
 @dataclass(frozen=True, slots=True)
 class LeasesEnded:
     """
-    No lease of these former masters runs any more.
+    The leases of these former masters have expired.
     """
 
     members: frozenset[Member]
@@ -167,7 +167,7 @@ class LeasesEnded:
 @dataclass(frozen=True, slots=True)
 class EndsSeen:
     """
-    How far brokers reached, by id.
+    The log ends of brokers, by id.
     """
 
     positions: tuple[tuple[int, LogEnd], ...]
@@ -176,7 +176,7 @@ class EndsSeen:
 @dataclass(frozen=True, slots=True)
 class RefusalNoted:
     """
-    Somebody was refused something.
+    A command was refused.
     """
 
     refusal: NotedRefusal
@@ -204,8 +204,8 @@ class SetEvent:
     One change of one version of a set.
 
     Attributes:
-        version: of the state that it is for.
-        change: what happens.
+        version: of the state that it applies to.
+        change: to that state.
     """
 
     version: int

@@ -1,5 +1,5 @@
 """
-Why a replica is not in the set, for people. Pure.
+Explains why a replica is not in the SyncStateSet, for people. Pure.
 
 Source: safety B1 to B7; R271.
 """
@@ -18,10 +18,10 @@ _STANDING = {
     "admits it once it has caught up",
     LogStanding.LOSSY: "it cut bytes that it had acknowledged; the master admits it "
     "once it has caught up",
-    LogStanding.COPIED: "its store is a copy or was restored: readmitBroker, if it is "
-    "to be filled anew",
-    LogStanding.WIPED: "its store held bytes once and is empty: readmitBroker, if it "
-    "is to be filled anew",
+    LogStanding.COPIED: "its store is a copy or was restored: use readmitBroker if a "
+    "master may fill it again",
+    LogStanding.WIPED: "its store held bytes before and is empty: use readmitBroker if "
+    "a master may fill it again",
 }
 
 
@@ -41,20 +41,24 @@ def why_missing(state: SetState, facts: Facts, replica: RegisteredBroker) -> str
 
 
 def _why_dead(facts: Facts, replica: RegisteredBroker) -> str:
-    if replica.broker_id in facts.pulses:
-        return "another process of it sends heartbeats, and has not registered"
-    return "no heartbeat is heard of it"
+    if replica.broker_id in facts.last_heartbeats:
+        return "another process of it sends heartbeats and has not registered"
+    return "its heartbeats do not arrive"
 
 
 def _why_not_admitted(state: SetState, facts: Facts, replica: RegisteredBroker) -> str:
     leadership = living_leadership(state, facts)
     if leadership is None:
-        return "no master is alive that could admit it"
+        return "there is no live master to admit it"
     master = state.replica(leadership.master.broker_id)
     assert master is not None
     end, own = facts.position(master), facts.position(replica)
     if own < end and own.end < end.end:
         return f"it is {end.end - own.end:,} bytes behind the master"
     if own.epoch < end.epoch:
-        return f"its log ends in epoch {own.epoch}, the master's in {end.epoch}"
-    return _STANDING.get(replica.standing, "the master has not asked for it yet")
+        return (
+            f"its log ends in epoch {own.epoch}, the master's log in epoch {end.epoch}"
+        )
+    return _STANDING.get(
+        replica.standing, "the master has not requested its admission yet"
+    )

@@ -1,9 +1,8 @@
 """
-What is true at the moment of a decision, and is no part of the state. Pure.
+The facts at the moment of a decision, which are no part of the state. Pure.
 
-Liveness, time and configuration are looked at once, by whoever asks for a decision:
-two looks could disagree (R71), and a look by somebody else's clock proves nothing
-(R234, R235).
+The caller of a decision reads liveness, time and configuration once: two reads could
+disagree (R71), and the clock of another machine proves nothing (R234, R235).
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class LastHeartbeat:
 
     Attributes:
         incarnation: of the process that sent it; ``None``: a Java broker.
-        position: where its log ends.
+        position: the end of its log.
         priority: its own election priority; the lower is preferred.
-        is_ill: its disk fails; it is elected only if nobody else can be (B9).
+        is_ill: its disk fails; it is elected only if no other broker can be (B9).
     """
 
     incarnation: Incarnation | None = None
@@ -40,41 +39,43 @@ class LastHeartbeat:
 @dataclass(frozen=True, slots=True)
 class Facts:
     """
-    What is true at this moment, of one set.
+    The facts about one set at one moment.
 
     Attributes:
-        pulses: of the brokers whose heartbeat is valid, by id.
-        may_replace: this controller leads for so long that a master it never heard
-            of has no lease any more (C3, R226).
-        is_unclean_allowed: whoever is alive may be elected where nobody else can be;
+        last_heartbeats: of the brokers whose heartbeat is valid, by id.
+        may_replace: this controller has led so long that a master without heartbeats
+            has no lease any more (C3, R226).
+        is_unclean_allowed: any live broker may be elected if no better one can be;
             RocketMQ: ``enableElectUncleanMaster``.
     """
 
-    pulses: Mapping[int, LastHeartbeat] = field(default_factory=dict)
+    last_heartbeats: Mapping[int, LastHeartbeat] = field(default_factory=dict)
     may_replace: bool = True
     is_unclean_allowed: bool = False
 
     def is_alive(self, replica: RegisteredBroker | None) -> bool:
         """
-        Returns whether the process that registered is heard of: a heartbeat of
-        another process of that broker is none of its (B1).
+        Returns whether the registered process sends heartbeats: those of another
+        process of that broker do not count (B1).
         """
-        return replica is not None and self.pulse(replica) is not None
+        return replica is not None and self.last_heartbeat(replica) is not None
 
-    def pulse(self, replica: RegisteredBroker) -> LastHeartbeat | None:
+    def last_heartbeat(self, replica: RegisteredBroker) -> LastHeartbeat | None:
         """
         Returns the valid heartbeat of the process that registered.
         """
-        pulse = self.pulses.get(replica.broker_id)
-        if pulse is None or pulse.incarnation != replica.incarnation:
+        last_heartbeat = self.last_heartbeats.get(replica.broker_id)
+        if last_heartbeat is None or last_heartbeat.incarnation != replica.incarnation:
             return None
-        return pulse
+        return last_heartbeat
 
     def position(self, replica: RegisteredBroker) -> LogEnd:
         """
-        Returns where the log of the registered process ends: nothing that an earlier
-        process of that broker said counts (R72).
+        Returns the log end of the registered process; reports of earlier processes of
+        that broker do not count (R72).
         """
-        pulse = self.pulse(replica)
-        is_told = pulse is not None and pulse.position != NOWHERE
-        return pulse.position if pulse and is_told else replica.recovered
+        last_heartbeat = self.last_heartbeat(replica)
+        is_told = last_heartbeat is not None and last_heartbeat.position != NOWHERE
+        return (
+            last_heartbeat.position if last_heartbeat and is_told else replica.recovered
+        )

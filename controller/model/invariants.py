@@ -1,8 +1,8 @@
 """
-What holds of every set of brokers, and of every step from one state to the next. Pure.
+The invariants of every state of a broker set, and of every step to the next. Pure.
 
-Tests look at it after each event, and a record that breaks it is not taken from the
-store: somebody else wrote it, or a mistake of ours did.
+Tests check them after each event. A controller refuses a record that breaks one:
+another program or a defect of ours wrote it.
 
 Source: R35, R36, R103, R108, R203, R254 to R256; safety B1, B7.
 """
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import SetState
 
-__all__ = ["backslides", "violations"]
+__all__ = ["regressions", "violations"]
 
 
 def violations(state: SetState) -> tuple[str, ...]:
     """
-    Returns what is wrong with a state, one short line each; none: nothing.
+    Returns the broken invariants of a state, one short line each.
     """
     return (
         *_wrong_ids(state),
@@ -29,22 +29,22 @@ def violations(state: SetState) -> tuple[str, ...]:
     )
 
 
-def backslides(before: SetState, after: SetState) -> tuple[str, ...]:
+def regressions(before: SetState, after: SetState) -> tuple[str, ...]:
     """
-    Returns what may not become of a state, one short line each; none: nothing.
+    Returns the broken invariants of a step, one short line each.
     """
-    return (*_fallen(before, after), *_exchanged(before, after))
+    return (*_decreased(before, after), *_rewritten(before, after))
 
 
 def _wrong_ids(state: SetState) -> Iterator[str]:
     ids = [one.broker_id for one in state.replicas]
-    stones = [one.broker_id for one in state.tombstones]
-    if ids != sorted(set(ids)) or stones != sorted(set(stones)):
+    tombstones = [one.broker_id for one in state.tombstones]
+    if ids != sorted(set(ids)) or tombstones != sorted(set(tombstones)):
         yield "broker ids are not unique and ascending"
-    if set(ids) & set(stones):
-        yield "a broker is there and cleaned"
-    if any(not 0 < one < state.next_id for one in ids + stones):
-        yield "a broker id was never given away"
+    if set(ids) & set(tombstones):
+        yield "a broker is registered and cleaned"
+    if any(not 0 < one < state.next_id for one in ids + tombstones):
+        yield "a broker id was never allocated"
 
 
 def _wrong_listing(state: SetState) -> Iterator[str]:
@@ -54,9 +54,9 @@ def _wrong_listing(state: SetState) -> Iterator[str]:
     ):
         yield "a broker is listed twice"
     if any(state.replica(one) is None for one in listed):
-        yield "a broker is listed that is not known"
+        yield "a listed broker is not registered"
     if listed and not state.is_founded:
-        yield "a set has members before it had a master"
+        yield "a set has members, but never had a master"
 
 
 def _wrong_mastership(state: SetState) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _wrong_mastership(state: SetState) -> Iterator[str]:
         if master not in state.agreed.members:
             yield "the master is not in its set"
         if replica is None or replica.member != master:
-            yield "the master is not the process that is registered"
+            yield "the master is not the registered process"
         if master in state.unreleased:
             yield "the master waits for its own lease"
     if min(state.epoch, state.agreed.set_epoch, state.version) < 0:
@@ -74,10 +74,10 @@ def _wrong_mastership(state: SetState) -> Iterator[str]:
     if state.is_founded and not state.epoch:
         yield "a master was elected without an epoch"
     if any(one.epoch > state.epoch or one.start >= one.end for one in state.losses):
-        yield "a loss is empty, or of an epoch that is still to come"
+        yield "a loss is empty, or has a future epoch"
     preferred = state.preferred_id
     if preferred is not None and state.replica(preferred) is None:
-        yield "a broker is preferred that is not known"
+        yield "the preferred broker is not registered"
 
 
 def _wrong_replica(state: SetState, replica: RegisteredBroker) -> Iterator[str]:
@@ -88,10 +88,10 @@ def _wrong_replica(state: SetState, replica: RegisteredBroker) -> Iterator[str]:
     if replica.standing is LogStanding.SOUND and listed not in ([], [replica.member]):
         yield f"broker {number} is sound, but another process of it is listed"
     if replica.incarnation and replica.incarnation.counter > replica.counter_max:
-        yield f"broker {number} was not seen as often as it started"
+        yield f"broker {number} has a start counter above its recorded maximum"
 
 
-def _fallen(before: SetState, after: SetState) -> Iterator[str]:
+def _decreased(before: SetState, after: SetState) -> Iterator[str]:
     for name, old, new in (
         ("version", before.version, after.version),
         ("next id", before.next_id, after.next_id),
@@ -99,23 +99,23 @@ def _fallen(before: SetState, after: SetState) -> Iterator[str]:
         ("set epoch", before.agreed.set_epoch, after.agreed.set_epoch),
     ):
         if new < old:
-            yield f"the {name} fell from {old} to {new}"
+            yield f"the {name} decreased from {old} to {new}"
     for old_one in before.replicas:
         new_one = after.replica(old_one.broker_id)
         if new_one is not None and new_one.counter_max < old_one.counter_max:
-            yield f"broker {old_one.broker_id} forgot how often it started"
+            yield f"the start counter of broker {old_one.broker_id} decreased"
 
 
-def _exchanged(before: SetState, after: SetState) -> Iterator[str]:
+def _rewritten(before: SetState, after: SetState) -> Iterator[str]:
     same_epoch = after.epoch == before.epoch
     if same_epoch and after.master != before.master:
         yield f"epoch {after.epoch} has two masters"
     same_version = after.agreed.set_epoch == before.agreed.set_epoch
     if same_version and after.agreed != before.agreed:
-        yield f"version {after.agreed.set_epoch} of the set has two meanings"
+        yield f"SyncStateSet epoch {after.agreed.set_epoch} has two sets"
     for new in after.replicas:
         old = before.replica(new.broker_id) or before.tombstone(new.broker_id)
         if old is None and new.broker_id < before.next_id:
-            yield f"broker id {new.broker_id} is given away again"
+            yield f"broker id {new.broker_id} is allocated again"
         elif old is not None and old.check_code != new.check_code:
-            yield f"broker id {new.broker_id} belongs to somebody else"
+            yield f"broker id {new.broker_id} moved to another broker"

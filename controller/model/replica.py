@@ -1,5 +1,5 @@
 """
-What the controller keeps of one broker of a set. Pure.
+One broker of a set as the controller records it. Pure.
 
 Source: formats 4.15; safety B1, B2, B4; R35, R42.
 """
@@ -17,24 +17,24 @@ __all__ = ["LogStanding", "RegisteredBroker", "Tombstone"]
 
 class LogStanding(Enum):
     """
-    What may be expected of the log of a broker's current process.
+    The standing of the log of a broker's current process.
     """
 
     SOUND = "sound"
-    """It holds everything that it ever acknowledged."""
+    """It holds all messages that the broker acknowledged."""
     RESTARTED = "restarted"
-    """Its restart may have lost the end of it; a master may admit it again."""
+    """A restart may have lost its end; a master may admit the broker again."""
     LOSSY = "lossy"
-    """It cut by itself what it had acknowledged; a master may admit it again (B4)."""
+    """The broker cut acknowledged bytes; a master may admit it again (B4)."""
     COPIED = "copied"
-    """Its store is a copy, or was restored; an operator has to admit it first (B1)."""
+    """The store is a copy or restored; an operator has to re-admit it first (B1)."""
     WIPED = "wiped"
-    """It held bytes once and is empty; an operator has to admit it first."""
+    """The store held bytes and is empty; an operator has to re-admit it first."""
 
     @property
     def needs_operator(self) -> bool:
         """
-        Whether a master alone may not admit it.
+        Whether an operator has to re-admit it before a master may admit it.
         """
         return self in (LogStanding.COPIED, LogStanding.WIPED)
 
@@ -46,17 +46,17 @@ class RegisteredBroker:
 
     Attributes:
         broker_id: persistent, from 1 on; no other broker ever gets it.
-        check_code: by which it applied for the id; who shows it again is the same.
-        address: ``HOST:PORT`` where it was reachable last.
-        incarnation: of the process that registered last; ``None``: none told one.
+        check_code: with which it applied for the id; a broker that shows it again is
+            the same.
+        address: ``HOST:PORT``, the last known one.
+        incarnation: of the process that registered last; ``None``: a Java broker.
         counter_max: the highest counter of any incarnation of it.
-        boot_id: of the machine when that process registered; empty: not told.
+        boot_id: of the machine when that process registered; empty: unknown.
         standing: of that process.
-        recovered: where its log ended when it registered.
-        seen: the furthest that it was ever known to reach.
-        is_learner: it follows, and counts for nothing.
-        priority: the lower is preferred among equals; ``None``: what its heartbeats
-            say.
+        recovered: the end of its log when it registered.
+        seen: the largest log end ever known.
+        is_learner: it follows, and is never a member.
+        priority: the lower is preferred among equals; ``None``: that of its heartbeats.
     """
 
     broker_id: int
@@ -74,7 +74,7 @@ class RegisteredBroker:
     @property
     def member(self) -> Member:
         """
-        Its current process.
+        The member that is its current process.
         """
         return Member(self.broker_id, self.incarnation)
 
@@ -89,7 +89,7 @@ class RegisteredBroker:
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """
-    What is left of a broker that was cleaned: its id is never given away again.
+    The remains of a cleaned broker: its id is never allocated again.
 
     Attributes:
         broker_id: of the broker.

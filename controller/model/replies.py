@@ -1,5 +1,5 @@
 """
-What a controller answers. Pure.
+The replies to commands. Pure.
 
 Source: formats 4.2 to 4.7, 4.12, 4.13.
 """
@@ -30,14 +30,14 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class MasterRecord:
     """
-    Who is master.
+    The master of a set.
 
     Attributes:
         master: with its incarnation.
-        address: where it is reachable.
+        address: of the master.
         epoch: of the mastership.
-        waits_for_lease: `leader` modes have to wait: the lease of a former master
-            may still run (C3).
+        waits_for_lease: `leader` acks have to wait: the lease of a former master may
+            still run (C3).
     """
 
     master: Member
@@ -61,9 +61,9 @@ class RegistrationReply:
     Answer to 1003.
 
     Attributes:
-        leadership: of a master that is alive; else ``None`` (R40).
+        leadership: of a live master; else ``None`` (R40).
         agreed: the set.
-        standing: what the controller makes of the broker's log.
+        standing: of the broker's log.
     """
 
     leadership: MasterRecord | None
@@ -78,9 +78,9 @@ class Election:
 
     Attributes:
         code: SUCCESS, MASTER_STILL_EXISTS (R54) or MASTER_NOT_AVAILABLE (R59).
-        leadership: ``None``: nobody could be elected.
+        leadership: ``None``: no broker could be elected.
         agreed: the set.
-        addresses: of all brokers of the set, by id; of an election only.
+        addresses: of all brokers of the set, by id; only after an election.
     """
 
     code: ResponseCode
@@ -104,7 +104,7 @@ class ReplicaInfo:
     Answer to 1004.
 
     Attributes:
-        leadership: of the recorded master, alive or not; ``None``: there is none.
+        leadership: of the recorded master, alive or not; ``None``: none.
         epoch: also without a master.
         agreed: the set.
     """
@@ -144,14 +144,14 @@ class SyncState:
 @dataclass(frozen=True, slots=True)
 class Done:
     """
-    The controller did it, and says nothing more.
+    The command is done; there is no more to reply.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NextBrokerId:
     """
-    The answer to 1012; nothing was given to anybody.
+    The answer to 1012; no id is allocated by it.
     """
 
     broker_id: int

@@ -1,8 +1,8 @@
 """
-Everything that a controller remembers of one set of brokers: one value. Pure.
+The recorded state of one broker set, as one value. Pure.
 
-It is one record of the record store, so that a decision is one commit. What time
-and heartbeats say is no part of it (`pystore.controller.model.facts`).
+It is one record of the record store, so that a decision is one commit. Time and
+heartbeats are no part of it (`pystore.controller.model.facts`).
 
 Source: formats 4.15; safety B1 to B8, C3; R37, R63, R73, R81, R254, R255.
 """
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 SetKey = tuple[str, str]
-"""Cluster and name of a set: names alone may be the same in two clusters (R37)."""
+"""Cluster and name of a set: two clusters may have sets of the same name (R37)."""
 
 Cause = str
 """Why bytes may be lost: ``unclean`` or ``power``."""
@@ -37,8 +37,8 @@ class LossRange:
 
     Attributes:
         epoch: that began with the election.
-        start: where the new master's log ended, in bytes.
-        end: where a log of the set is known to have ended, exclusive.
+        start: the end of the new master's log, in bytes.
+        end: the largest known log end of the set, exclusive.
         cause: ``unclean``, or ``power`` when the whole set had lost power.
     """
 
@@ -51,12 +51,12 @@ class LossRange:
 @dataclass(frozen=True, slots=True)
 class NotedRefusal:
     """
-    The refusal that was noted last, for people (R271).
+    The last recorded refusal, for people (R271).
 
     Attributes:
         code: of the answer.
         reason: one line.
-        broker_id: who asked; 0: not known.
+        broker_id: the broker that caused it; 0: unknown.
     """
 
     code: ResponseCode
@@ -72,22 +72,21 @@ class SetState:
     Attributes:
         cluster: name of the cluster; with the name it is the key (R37).
         name: of the set, RocketMQ's ``brokerName``.
-        version: how many events made it; an event fits one version only.
-        next_id: that the next broker gets; it never falls.
+        version: the number of applied events; an event applies to one version only.
+        next_id: of the next broker; it never decreases.
         replicas: by broker id, ascending.
-        tombstones: of brokers that were cleaned, ascending; the last few.
-        is_founded: it had a master since the whole set was made or cleaned.
-        master: who has the mastership; ``None``: nobody.
-        epoch: of the mastership, or of the time without; it never falls.
+        tombstones: of cleaned brokers, ascending; the last few.
+        is_founded: it had a master since the set was created or cleaned as a whole.
+        master: ``None``: there is none.
+        epoch: of the mastership, or of the time without a master; it never decreases.
         agreed: the SyncStateSet.
-        resigned: who gave the last mastership up: elected again only if nobody else
-            can be.
+        resigned: the member that resigned last: elected again only if no other can be.
         unreleased: former masters whose leases may still run (C3).
-        preferred_id: who is elected among equals; ``None``: nobody in particular.
-        is_automatic: elections happen without an operator; RocketMQ has no such
-            switch, the key is ``allowElectMaster``.
+        preferred_id: of the broker that is preferred among equals; ``None``: none.
+        is_automatic: elections need no operator. RocketMQ has no such switch; the key
+            is ``allowElectMaster``.
         losses: the last few, oldest first.
-        refusal: the last one that was noted.
+        refusal: the last recorded one.
     """
 
     cluster: str
@@ -110,7 +109,7 @@ class SetState:
     @property
     def key(self) -> SetKey:
         """
-        Cluster and name.
+        The key of the set: cluster and name.
         """
         return self.cluster, self.name
 
@@ -137,7 +136,7 @@ class SetState:
 
     def tombstone(self, broker_id: int) -> Tombstone | None:
         """
-        Returns what is left of a cleaned broker.
+        Returns the tombstone of a cleaned broker by its id.
         """
         same = (one for one in self.tombstones if one.broker_id == broker_id)
         return next(same, None)

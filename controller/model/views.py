@@ -1,5 +1,5 @@
 """
-What a set looks like from outside. Pure.
+The views of a set for answers. Pure.
 
 Source: formats 4.3, 4.5, 4.7; R39, R40, R247, R248.
 """
@@ -43,7 +43,7 @@ def living_leadership(state: SetState, facts: Facts) -> MasterRecord | None:
 
 def replica_info(state: SetState) -> ReplicaInfo:
     """
-    Returns the answer to 1004; a set that is not known has none.
+    Returns the answer to 1004 for a set that exists.
     """
     return ReplicaInfo(leadership_of(state), state.epoch, state.agreed)
 

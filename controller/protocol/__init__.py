@@ -1,4 +1,4 @@
 """
-A controller's requests and answers as RocketMQ's headers and bodies, and what pystore
-adds.
+A controller's requests and answers as RocketMQ's headers and bodies, with pystore's
+extensions.
 """

@@ -1,14 +1,14 @@
 """
-What a broker asks a controller, and what it may hear. Pure: values, no bytes.
+The calls of a broker to a controller, and their results. Pure: values, no bytes.
 
-A request is a value, and so is each of its three ends: an answer, a refusal with
-RocketMQ's code, or nothing that could be understood in time. The last one says whether
-it may have been done all the same, which is another thing than a refusal (R28).
+A request is a value, and so is each of its three results: an answer, a refusal with
+RocketMQ's code, or no clear answer in time. The third one says whether the request may
+be done, which a refusal excludes (R28).
 
-The fields are those of RocketMQ's headers under the names of this project; `Recovery`,
-`HeartbeatExtension` and incarnations are what pystore adds, and what RocketMQ's
-controllers pass over. Who carries the calls out finds the leader
-(`pystore.controller.client.client`), and fills in ``invokeTime``.
+The fields are those of RocketMQ's headers under the names of this project. `Recovery`,
+`HeartbeatExtension` and incarnations are extensions of pystore, which RocketMQ's
+controllers ignore. `pystore.controller.client.client` carries the calls out: it finds
+the leader and sets ``invokeTime``.
 
 Source: formats 4.2 to 4.8, 4.13.
 """
@@ -44,20 +44,20 @@ __all__ = [
     "SendHeartbeat",
 ]
 
-# -- the ends of a call ------------------------------------------------------
+# -- the results of a call ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
     """
-    The controller answered, and did not do it.
+    The controller refused the request, and did nothing.
 
     Attributes:
         code: RocketMQ's response code, not 0.
-        remark: what it wrote for people; may be empty.
-        broker_ids: whom it is about; empty: not told (R111).
-        agreed: of 1001 with 2000 or 2001: the set as it is, which settles earlier
-            requests without an answer; ``None``: not told, as by RocketMQ.
+        remark: its text for people; may be empty.
+        broker_ids: the brokers that caused it; empty: unknown (R111).
+        agreed: of 1001 with 2000 or 2001: the present set, which settles earlier
+            unanswered requests; ``None``: unknown, as from RocketMQ.
     """
 
     code: int
@@ -69,38 +69,38 @@ class CallRefused:
 @dataclass(frozen=True, slots=True)
 class CallUnanswered:
     """
-    No answer came in time, or none that settles it.
+    No answer arrived in time, or an unclear one.
 
     Attributes:
         reason: one line.
-        may_be_done: ``False``: it was not sent, so it was not done either.
+        may_be_done: ``False``: the request was not sent, so it is not done.
     """
 
     reason: str
     may_be_done: bool = True
 
 
-# -- requests and what answers them ------------------------------------------
+# -- requests and their answers ------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GetMetadata:
     """
-    1005: which controller leads. `Metadata` answers it.
+    1005: asks for the leading controller. `Metadata` answers it.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
     """
-    The answer to 1005: what a controller knows of its group.
+    The answer to 1005: what a controller knows about its group.
 
     Attributes:
-        is_leader: whether the one that answered leads.
-        leader_address: ``HOST:PORT`` of whom it takes for the leader; empty: nobody.
+        is_leader: whether the answering controller leads.
+        leader_address: ``HOST:PORT`` of the leader that it knows; empty: none.
         leader_id: of the same, as the group names it.
         group: its name.
-        peers: the group's members, as they are configured.
+        peers: the members of the group.
     """
 
     is_leader: bool
@@ -113,7 +113,7 @@ class Metadata:
 @dataclass(frozen=True, slots=True)
 class GetNextBrokerId:
     """
-    1012: which id a new broker of a set may apply for.
+    1012: asks for the id that a new broker may apply for.
     """
 
     cluster: str
@@ -123,8 +123,8 @@ class GetNextBrokerId:
 @dataclass(frozen=True, slots=True)
 class ApplyBrokerId:
     """
-    1013: give this id to whoever shows this code. `Done` answers it; again with the
-    same code it changes nothing (R26).
+    1013: allocates this id to the broker with this code. `Done` answers it; a
+    repetition with the same code changes nothing (R26).
     """
 
     cluster: str
@@ -136,7 +136,7 @@ class ApplyBrokerId:
 @dataclass(frozen=True, slots=True)
 class RegisterBroker:
     """
-    1003: a broker is there, at this address. `MasterInfo` answers it.
+    1003: registers a broker process at this address. `MasterInfo` answers it.
 
     Attributes:
         recovery: what the process found in its store.
@@ -152,20 +152,20 @@ class RegisterBroker:
 @dataclass(frozen=True, slots=True)
 class MasterInfo:
     """
-    Who is master of a set: the answer to 1002, 1003 and 1004, the body of 1008.
+    The master of a set: the answer to 1002, 1003 and 1004, the content of 1008.
 
     Attributes:
-        master: ``None``: nobody, or nobody that is alive; a controller of RocketMQ
-            tells no incarnations.
-        master_address: ``HOST:PORT``; empty: not told.
+        master: ``None``: none, or none that is alive; RocketMQ's controllers send no
+            incarnations.
+        master_address: ``HOST:PORT``; empty: unknown.
         master_epoch: of the mastership.
         agreed: the SyncStateSet.
-        is_new: of 1002: whether this request decided it; else it stood already
+        is_new: of 1002: whether this request elected it; else it was master before
             (2011).
-        waits_for_lease: `leader` modes have to wait: the lease of a former master
-            may still run (C3).
-        standing: of 1003: what the controller makes of the broker's log; ``None``:
-            it judges none.
+        waits_for_lease: `leader` acks have to wait: the lease of a former master may
+            still run (C3).
+        standing: of 1003: of the broker's log; ``None``: RocketMQ's controllers send
+            none.
     """
 
     master: Member | None = None
@@ -180,11 +180,11 @@ class MasterInfo:
 @dataclass(frozen=True, slots=True)
 class ElectMaster:
     """
-    1002: a set needs a master. `MasterInfo` answers it.
+    1002: requests an election. `MasterInfo` answers it.
 
     Attributes:
-        broker_id: who asks, or who is to be it; -1: nobody in particular.
-        is_designated: an operator wants ``broker_id``.
+        broker_id: the requester, or the designated master; -1: none.
+        is_designated: an operator designates ``broker_id``.
     """
 
     cluster: str
@@ -196,7 +196,7 @@ class ElectMaster:
 @dataclass(frozen=True, slots=True)
 class GetReplicaInfo:
     """
-    1004: who is master of a set. `MasterInfo` answers it.
+    1004: asks for the master of a set. `MasterInfo` answers it.
     """
 
     broker: str
@@ -205,10 +205,10 @@ class GetReplicaInfo:
 @dataclass(frozen=True, slots=True)
 class AlterSyncStateSet:
     """
-    1001: the master wants another SyncStateSet. `AgreedSet` answers it.
+    1001: the master requests another SyncStateSet. `AgreedSet` answers it.
 
-    A controller of RocketMQ knows neither candidates nor fences: a set of the same
-    ids is refused by it, whatever else is wanted (2013).
+    A controller of RocketMQ knows neither candidates nor fences: it refuses a set of
+    the same ids (2013).
     """
 
     broker: str
@@ -218,15 +218,16 @@ class AlterSyncStateSet:
 @dataclass(frozen=True, slots=True)
 class SendHeartbeat:
     """
-    904: a broker is alive. Goes to every controller; `HeartbeatAnswer` answers it.
+    904: the heartbeat of a broker, sent to every controller. `HeartbeatAnswer` answers
+    it.
 
     Attributes:
         epoch: the last one of its log; -1: none.
-        max_offset: where its log ends, in bytes.
+        max_offset: the end of its log, in bytes.
         confirm_offset: in bytes.
-        timeout_ms: how long it counts as alive.
+        timeout_ms: how long the heartbeat is valid.
         priority: of an election among equals; the lower is preferred.
-        vitals: of the process.
+        extension: of the process.
     """
 
     cluster: str
@@ -238,7 +239,7 @@ class SendHeartbeat:
     confirm_offset: int = -1
     timeout_ms: int = HEARTBEAT_TIMEOUT_MS
     priority: int = LOWEST_PRIORITY
-    vitals: HeartbeatExtension | None = None
+    extension: HeartbeatExtension | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +248,8 @@ class HeartbeatAnswer:
     The answer to 904.
 
     Attributes:
-        lease: of the master, from when the heartbeat was sent (C1); ``None``: this
-            controller gives no leases.
+        lease: of the master, from the sending of the heartbeat (C1); ``None``: this
+            controller grants no leases.
     """
 
     lease: LeaseGrant | None = None
@@ -279,8 +280,8 @@ Answer = (
 
 class ControllerCalls(Protocol):
     """
-    The calls of a broker. Each ends in bounded time, and none raises for what a
-    network or a controller does: that is what `CallRefused` and `CallUnanswered` say.
+    The calls of a broker. Each ends in bounded time. None raises for a failure of the
+    network or a controller: the result is `CallRefused` or `CallUnanswered`.
 
     All but the first and the last go to the leader.
     """
@@ -313,7 +314,7 @@ class ControllerCalls(Protocol):
         self, request: RegisterBroker
     ) -> MasterInfo | CallRefused | CallUnanswered:
         """
-        Say where the broker is, and hear who is master.
+        Register the broker's process and address; the answer names the master.
         """
         ...
 
@@ -321,7 +322,7 @@ class ControllerCalls(Protocol):
         self, request: ElectMaster
     ) -> MasterInfo | CallRefused | CallUnanswered:
         """
-        Ask for a master.
+        Request an election.
         """
         ...
 
@@ -329,7 +330,7 @@ class ControllerCalls(Protocol):
         self, request: GetReplicaInfo
     ) -> MasterInfo | CallRefused | CallUnanswered:
         """
-        Ask who is master.
+        Ask for the master of the set.
         """
         ...
 

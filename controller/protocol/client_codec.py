@@ -1,10 +1,10 @@
 """
-A broker's calls as commands of the remoting protocol, and their answers back. Pure.
+Encodes a broker's calls as remoting commands, and decodes their answers. Pure.
 
-RocketMQ's fields are those of a Java broker, whose controllers pass over what pystore
-adds (`pystore.controller.protocol.extensions`). An answer that does not settle whether
-the request was carried out is no refusal: a Java controller says 1 or 2015 when it
-could not commit in time, and may commit yet.
+RocketMQ's fields are those of a Java broker; Java controllers ignore pystore's
+extensions (`pystore.controller.protocol.extensions`). An answer that leaves the outcome
+open is not a refusal: a Java controller answers 1 or 2015 when it could not commit in
+time, and may still commit.
 
 Source: formats 4.1 to 4.9, 4.13; golden ``remoting``; R28.
 """
@@ -34,10 +34,10 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import (
+    heartbeat_extension_fields,
     lease_of,
     recovery_fields,
     standing_of,
-    vitals_fields,
 )
 from pystore.controller.protocol.set_extensions import (
     agreed_of,
@@ -67,7 +67,7 @@ from pystore.remoting.controller_headers import (
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.replicaset import AgreedSet, ids_of
 
-__all__ = ["answer_of", "command_of", "mastership_told"]
+__all__ = ["answer_of", "command_of", "master_info_of"]
 
 _UNSETTLED = {ResponseCode.SYSTEM_ERROR, ResponseCode.CONTROLLER_JRAFT_INTERNAL_ERROR}
 _STALE = {
@@ -78,14 +78,14 @@ _STALE = {
 
 def command_of(request: Call, wall_ms: int) -> RemotingCommand:
     """
-    Returns a request as it is sent.
+    Returns the command of a request.
 
     Args:
         request: any.
-        wall_ms: RocketMQ's ``invokeTime``, which jRaft controllers take for the time.
+        wall_ms: RocketMQ's ``invokeTime``, which jRaft controllers use as the time.
 
     Raises:
-        InvalidError: a number that RocketMQ's field does not hold.
+        InvalidError: a number is outside the range of RocketMQ's field.
     """
     form = _FORMS[type(request)]
     body = b""
@@ -156,8 +156,10 @@ def _beat(request: SendHeartbeat, _: int) -> dict[str, str]:
         request.timeout_ms,
         request.priority,
     )
-    told = request.vitals
-    return encode_fields(header) | ({} if told is None else vitals_fields(told))
+    told = request.extension
+    return encode_fields(header) | (
+        {} if told is None else heartbeat_extension_fields(told)
+    )
 
 
 # -- answers -----------------------------------------------------------------
@@ -165,14 +167,16 @@ def _beat(request: SendHeartbeat, _: int) -> dict[str, str]:
 
 def answer_of(request: Call, response: RemotingCommand) -> Answer:
     """
-    Returns what came of a request. Total: what makes no sense is `CallUnanswered`.
+    Returns the result of a request. Total: an invalid answer is `CallUnanswered`.
     """
     try:
         return _answer(request, response)
     except RemoteViolation as violation:
-        # It says success or refusal in a way that nobody understands.
+        # Whether the request was done cannot be read from it.
         code = _FORMS[type(request)].code
-        return CallUnanswered(f"the answer to {code} is broken: {violation}")
+        return CallUnanswered(
+            f"the answer to request code {int(code)} is invalid: {violation}"
+        )
 
 
 def _answer(request: Call, response: RemotingCommand) -> Answer:
@@ -243,12 +247,12 @@ def _beaten(response: RemotingCommand) -> HeartbeatAnswer:
     return HeartbeatAnswer(lease_of(response.ext_fields))
 
 
-def mastership_told(notification: RemotingCommand) -> MasterInfo:
+def master_info_of(notification: RemotingCommand) -> MasterInfo:
     """
-    Returns what 1008 says.
+    Decodes 1008.
 
     Raises:
-        RemoteViolation: nothing that makes sense.
+        RemoteViolation: the notification is invalid.
     """
     header = decode_fields(NotifyRoleChanged, notification.ext_fields)
     return _mastership(notification, header, _agreed(notification))
@@ -287,7 +291,7 @@ def _line(response: RemotingCommand) -> str:
 
 class _Form(NamedTuple):
     code: RequestCode
-    # Each takes its own kind of request, which the type of the table cannot say.
+    # Each takes its own type of request, which the type of the table cannot express.
     fields: Callable[[Any, int], dict[str, str]]
     answer: Callable[[RemotingCommand], Answer]
 

@@ -1,21 +1,17 @@
 """
-What pystore adds to the headers of RocketMQ's controller requests and answers. Pure.
+pystore's extensions of the headers of controller requests and answers. Pure.
 
-Java passes over fields that it does not know, so both kinds of brokers and of
-controllers understand what is RocketMQ's of each other. All names begin with
-``pystore``, and a peer that sends none of them is a Java one. One that sends them
-wrong is refused, and is never taken for a Java one: an incarnation is what keeps a
-restarted process from passing for the one before (B1).
+Java ignores unknown fields, so both kinds of brokers and controllers understand
+RocketMQ's fields of each other. All names of extensions begin with ``pystore``. A peer
+that sends none of them is a Java peer. Malformed extensions are refused, and never
+ignored: the incarnation distinguishes a restarted process from the previous one (B1).
 
-| code | asked with | answered with |
-|---|---|---|
-| 904 | `HeartbeatExtension` | `LeaseGrant`; a heartbeat that wants one is not one-way |
-| 1001 | `AlterSet` | the set |
-| 1002, 1004 | | leadership and set |
-| 1003 | `Recovery` | leadership, set, standing |
-| 1008 | leadership and set | |
+| code | in the request | in the answer | |---|---|---| | 904 | `HeartbeatExtension` |
+`LeaseGrant`, unless the heartbeat is one-way | | 1001 | `AlterSet` | the set | | 1002,
+1004 | | leadership and set | | 1003 | `Recovery` | leadership, set, standing | | 1008 |
+leadership and set | |
 
-Those of 904 and 1003 are here, those about masters and sets in
+The extensions of 904 and 1003 are here, those of masters and sets in
 `pystore.controller.protocol.set_extensions`.
 
 Source: design 7; safety B1 to B4, B7, B9, C1, C3; docs/identity.md.
@@ -39,6 +35,8 @@ __all__ = [
     "Fields",
     "HeartbeatExtension",
     "LeaseGrant",
+    "heartbeat_extension_fields",
+    "heartbeat_extension_of",
     "ids_text",
     "lease_fields",
     "lease_of",
@@ -51,8 +49,6 @@ __all__ = [
     "recovery_of",
     "standing_fields",
     "standing_of",
-    "vitals_fields",
-    "vitals_of",
 ]
 
 Fields = Mapping[str, str]
@@ -67,15 +63,15 @@ _STANDING = "pystoreStanding"
 @dataclass(frozen=True, slots=True)
 class HeartbeatExtension:
     """
-    What a heartbeat tells beside RocketMQ's fields.
+    The extension of a heartbeat.
 
     Attributes:
         incarnation: of the process that sends it.
-        boot_id: of the machine; empty: not known.
-        flushed_end: of what is on its disk, in bytes; -1: not known.
-        disk_problem: why its disk is ill, as one line; empty: it is not (B9).
-        resigned_epoch: of the mastership that it gave up and will not take up again,
-            so that nobody need wait for its lease (C3); -1: none.
+        boot_id: of the machine; empty: unknown.
+        flushed_end: the end of the log on disk, in bytes; -1: unknown.
+        disk_problem: the failure of its disk, as one line; empty: none (B9).
+        resigned_epoch: of the mastership that it resigned for good, which ends the wait
+            for its lease (C3); -1: none.
     """
 
     incarnation: Incarnation
@@ -86,7 +82,7 @@ class HeartbeatExtension:
 
 
 @dataclass(frozen=True, slots=True)
-class _VitalsHeader:
+class _HeartbeatExtensionHeader:
     pystore_incarnation: str | None = None
     pystore_boot_id: str = ""
     pystore_flushed_end: Int64 = -1
@@ -94,31 +90,31 @@ class _VitalsHeader:
     pystore_resigned_epoch: Int64 = -1
 
 
-def vitals_fields(vitals: HeartbeatExtension) -> dict[str, str]:
+def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
     """
-    Returns what a heartbeat adds.
+    Returns the extension of a heartbeat.
     """
     return encode_fields(
-        _VitalsHeader(
-            vitals.incarnation.text,
-            vitals.boot_id,
-            vitals.flushed_end,
-            vitals.disk_problem,
-            vitals.resigned_epoch,
+        _HeartbeatExtensionHeader(
+            extension.incarnation.text,
+            extension.boot_id,
+            extension.flushed_end,
+            extension.disk_problem,
+            extension.resigned_epoch,
         )
     )
 
 
-def vitals_of(fields: Fields) -> HeartbeatExtension | None:
+def heartbeat_extension_of(fields: Fields) -> HeartbeatExtension | None:
     """
-    Returns what a heartbeat adds; ``None``: it is a Java broker's.
+    Returns the extension of a heartbeat; ``None``: a Java broker sent it.
 
     Raises:
-        MissingField: the incarnation is none.
+        MissingField: the incarnation is malformed.
     """
     if "pystoreIncarnation" not in fields:
         return None
-    header = decode_fields(_VitalsHeader, fields)
+    header = decode_fields(_HeartbeatExtensionHeader, fields)
     assert header.pystore_incarnation is not None
     return HeartbeatExtension(
         parse_incarnation(header.pystore_incarnation),
@@ -132,11 +128,11 @@ def vitals_of(fields: Fields) -> HeartbeatExtension | None:
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
     """
-    How long a master may answer for itself alone (C1).
+    A lease: how long a master may decide `leader` acks alone (C1).
 
     Attributes:
-        length_ms: from when the heartbeat was sent; 0: no lease now.
-        epoch: of the mastership that has it; 0 with no lease.
+        length_ms: from the sending of the heartbeat; 0: no lease now.
+        epoch: of the mastership; 0 without a lease.
     """
 
     length_ms: int = 0
@@ -151,14 +147,14 @@ class _LeaseHeader:
 
 def lease_fields(grant: LeaseGrant) -> dict[str, str]:
     """
-    Returns what the answer to a heartbeat adds; to a slave's too, without a lease.
+    Returns the extension of the answer to a heartbeat; slaves get it without a lease.
     """
     return encode_fields(_LeaseHeader(grant.length_ms, grant.epoch))
 
 
 def lease_of(fields: Fields) -> LeaseGrant | None:
     """
-    Returns the lease; ``None``: this controller gives none, ever.
+    Returns the lease; ``None``: this controller never grants leases.
     """
     header = decode_fields(_LeaseHeader, fields)
     if header.pystore_lease_ms is None:
@@ -166,7 +162,7 @@ def lease_of(fields: Fields) -> LeaseGrant | None:
     return LeaseGrant(max(0, header.pystore_lease_ms), header.pystore_lease_epoch)
 
 
-# -- 1003: what a process found in its store ---------------------------------
+# -- 1003: the recovery of a process ---------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,7 @@ class _RecoveryHeader:
 
 def recovery_fields(recovery: Recovery) -> dict[str, str]:
     """
-    Returns what a registration adds.
+    Returns the extension of a registration.
     """
     return encode_fields(
         _RecoveryHeader(
@@ -205,10 +201,10 @@ def recovery_fields(recovery: Recovery) -> dict[str, str]:
 
 def recovery_of(fields: Fields) -> Recovery | None:
     """
-    Returns what a registration adds; ``None``: it is a Java broker's.
+    Returns the extension of a registration; ``None``: a Java broker sent it.
 
     Raises:
-        MissingField: the incarnation is none.
+        MissingField: the incarnation is malformed.
     """
     header = decode_fields(_RecoveryHeader, fields)
     if header.pystore_incarnation is None:
@@ -228,22 +224,22 @@ def recovery_of(fields: Fields) -> Recovery | None:
 
 def standing_fields(standing: LogStanding) -> dict[str, str]:
     """
-    Returns what the answer says of the log of the process that registered.
+    Returns the extension of the answer to a registration.
     """
     return {_STANDING: standing.value}
 
 
 def standing_of(fields: Fields) -> LogStanding | None:
     """
-    Returns the standing; ``None``: the controller judges none.
+    Returns the standing; ``None``: a Java controller sent the answer.
 
     Raises:
-        MissingField: one that nobody knows.
+        MissingField: an unknown standing.
     """
     text = fields.get(_STANDING)
     known = {one.value: one for one in LogStanding}
     if text is not None and text not in known:
-        raise malformed(f"no standing is called {text[:32]!r}")
+        raise malformed(f"unknown standing {text[:32]!r}")
     return None if text is None else known[text]
 
 
@@ -258,14 +254,14 @@ _BROKER_ID = re.compile(r"[0-9]{1,18}")
 
 def malformed(what: str) -> MissingField:
     """
-    Returns the error that a request is refused with: 2005.
+    Returns the error of a malformed extension: 2005.
     """
     return MissingField(what, ResponseCode.CONTROLLER_INVALID_REQUEST)
 
 
 def members_text(members: frozenset[Member]) -> str | None:
     """
-    Returns members by ascending id; ``None``: nobody.
+    Returns members as text, by ascending id; ``None``: there are none.
     """
     ordered = sorted(members, key=lambda one: one.broker_id)
     return ";".join(map(_member_text, ordered)) or None
@@ -273,27 +269,27 @@ def members_text(members: frozenset[Member]) -> str | None:
 
 def parse_members(text: str | None) -> frozenset[Member]:
     """
-    Returns the members that a header names.
+    Returns the members in a header field.
 
     Raises:
-        MissingField: one of them is none.
+        MissingField: a member is malformed.
     """
     return frozenset(map(_parse_member, text.split(";"))) if text else frozenset()
 
 
 def ids_text(broker_ids: frozenset[int]) -> str | None:
     """
-    Returns ids, ascending; ``None``: there are none.
+    Returns ids as text, ascending; ``None``: there are none.
     """
     return ";".join(map(str, sorted(broker_ids))) or None
 
 
 def parse_ids(text: str | None) -> frozenset[int]:
     """
-    Returns the ids that a header names.
+    Returns the ids in a header field.
 
     Raises:
-        MissingField: one is no number.
+        MissingField: an id is malformed.
     """
     return frozenset(map(_parse_id, text.split(";"))) if text else frozenset()
 
@@ -301,15 +297,15 @@ def parse_ids(text: str | None) -> frozenset[int]:
 @lru_cache(_KNOWN_MAX)
 def parse_incarnation(text: str) -> Incarnation:
     """
-    Returns the incarnation of which this is
-    `pystore.metastore.values.Incarnation.text`; each broker says its own every second.
+    Parses `pystore.metastore.values.Incarnation.text`. Each broker sends its own once a
+    second, so results are cached.
 
     Raises:
-        MissingField: of none.
+        MissingField: the text is malformed.
     """
     parts = _INCARNATION.fullmatch(text)
     if parts is None:
-        raise malformed(f"{text[:64]!r} is no incarnation")
+        raise malformed(f"{text[:64]!r} is not an incarnation")
     return Incarnation(int(parts[1]), bytes.fromhex(parts[2]))
 
 
@@ -326,5 +322,5 @@ def _parse_member(text: str) -> Member:
 
 def _parse_id(text: str) -> int:
     if not _BROKER_ID.fullmatch(text):
-        raise malformed(f"{text[:32]!r} is no broker id")
+        raise malformed(f"{text[:32]!r} is not a broker id")
     return int(text)

@@ -1,8 +1,8 @@
 """
-What brokers and administrators ask, as commands to one set of brokers. Pure.
+Decodes requests of brokers and administrators to commands for one set. Pure.
 
-RocketMQ's requests name a set without its cluster in places; which one is meant is
-the business of whoever looks the set up (R37).
+Some requests of RocketMQ name a set without its cluster; the handler finds the set
+(R37).
 
 Source: formats 4.2 to 4.4, 4.12, 4.13; R51 to R53, R251, R252.
 """
@@ -48,7 +48,7 @@ from pystore.remoting.operator_headers import (
 __all__ = ["COMMANDS", "SetCommand"]
 
 _IDS = re.compile(r"[0-9; ]*")
-_NOBODY = -1
+_NO_ID = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class SetCommand:
     A command and the set that it is for.
 
     Attributes:
-        cluster: of the set; empty: not told.
+        cluster: of the set; empty: unknown.
         name: of the set.
-        command: what is asked.
-        creates: a set that is not known is made by it, so its cluster counts.
+        command: for the set.
+        creates: whether it creates a set that does not exist; then the cluster counts.
     """
 
     cluster: str
@@ -84,7 +84,7 @@ def _alter_set(request: RemotingCommand) -> SetCommand:
 
 def _elect(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ElectMasterRequest, request.ext_fields)
-    if header.broker_id == _NOBODY:
+    if header.broker_id == _NO_ID:
         command = Elect(Trigger.CONTROLLER)
     elif header.designate_elect:
         command = Elect(Trigger.OPERATOR, header.broker_id)
@@ -96,8 +96,8 @@ def _elect(request: RemotingCommand) -> SetCommand:
 def _register(request: RemotingCommand) -> SetCommand:
     if "brokerId" not in request.ext_fields:
         raise MissingField(
-            "it registers without a broker id: RocketMQ's brokers have one from 5.1.1 "
-            "on: upgrade it",
+            "the broker registers without a broker id: RocketMQ's brokers have one "
+            "since 5.1.1: upgrade it",
             ResponseCode.SYSTEM_ERROR,
         )
     header = decode_fields(RegisterBrokerToControllerRequest, request.ext_fields)
@@ -125,7 +125,7 @@ def _clean(request: RemotingCommand) -> SetCommand:
     text = header.broker_controller_ids_to_clean or ""
     if not _IDS.fullmatch(text):
         raise MissingField(
-            f"ids to clean are numbers with ; between them: {text[:64]!r}",
+            f"broker ids to clean are numbers with ; between them, not {text[:64]!r}",
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
         )
     ids = frozenset(int(one) for one in text.split(";") if one.strip())
@@ -164,6 +164,6 @@ COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.READMIT_BROKER: _readmit,
 }
 """
-By code, what makes a command of a request. It raises a `MissingField` or a
-`RemoteViolation` for what cannot be read.
+The decoder for each request code. It raises a `MissingField` or a `RemoteViolation` for
+a malformed request.
 """

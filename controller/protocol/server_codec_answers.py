@@ -1,5 +1,5 @@
 """
-What became of a command, as RocketMQ's answer to its request. Pure.
+Encodes the result of a command as RocketMQ's answer to its request. Pure.
 
 Source: formats 4.1 to 4.7, 4.12, 4.13; R39, R40, R57, R111, R269.
 """
@@ -58,7 +58,7 @@ from pystore.remoting.replica_bodies import (
 from pystore.remoting.reply import Reply
 from pystore.replicaset import AgreedSet, ids_of
 
-__all__ = ["answer", "notification", "replica_info_answer", "sync_state_answer"]
+__all__ = ["answer", "encode_notification", "replica_info_answer", "sync_state_answer"]
 
 _FENCED = (
     ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
@@ -71,9 +71,9 @@ def answer(command: Command, decision: CommandResult, state: SetState) -> Reply:
     Returns the answer to a command.
 
     Args:
-        command: what was asked.
-        decision: what became of it.
-        state: of the set, afterwards.
+        command: of the request.
+        decision: its result.
+        state: of the set after it.
     """
     names = _names(command, state)
     if not isinstance(decision, Accepted):
@@ -82,7 +82,7 @@ def answer(command: Command, decision: CommandResult, state: SetState) -> Reply:
         if isinstance(command, AlterSet):
             fields |= encode_fields(AlterSyncStateSetResponse())
             if decision.code in _FENCED:
-                # So that a master of pystore need not ask for what it missed.
+                # A master of pystore takes the present set from the refusal.
                 fields |= agreed_fields(state.agreed)
                 body = _set_body(state.agreed)
         return Reply(decision.code, decision.reason, fields, body)
@@ -111,7 +111,7 @@ def replica_info_answer(state: SetState) -> Reply:
     if not state.is_known:
         return Reply(
             ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
-            f"broker set {state.name} is not known",
+            f"broker set {state.name} does not exist",
         )
     info = replica_info(state)
     fields = encode_fields(GetReplicaInfoResponse(master_epoch=info.epoch))
@@ -129,7 +129,7 @@ def sync_state_answer(sets: Iterable[tuple[SetState, Facts]]) -> Reply:
     Returns the answer to 1006.
 
     Args:
-        sets: those that were asked for and are known.
+        sets: the requested ones that exist.
     """
     table = {
         state.name: _replicas(state.name, sync_state(state, facts))
@@ -138,7 +138,7 @@ def sync_state_answer(sets: Iterable[tuple[SetState, Facts]]) -> Reply:
     return Reply(body=encode_replicas(table))
 
 
-def notification(
+def encode_notification(
     leadership: MasterRecord, agreed: AgreedSet
 ) -> tuple[dict[str, str], bytes]:
     """
@@ -181,7 +181,7 @@ def _with_set(
 def _election(reply: Election, state: SetState) -> Reply:
     leadership = reply.leadership
     if leadership is None:
-        return Reply(reply.code, f"nobody can be elected in {state.name}")
+        return Reply(reply.code, f"no broker of set {state.name} can be elected")
     told = ElectMasterResponse(
         leadership.master.broker_id,
         leadership.address,
@@ -193,7 +193,7 @@ def _election(reply: Election, state: SetState) -> Reply:
     if reply.code == ResponseCode.SUCCESS:
         group = BrokerMemberGroup(state.cluster, state.name, dict(reply.addresses))
     else:
-        remark = f"broker {leadership.master.broker_id} is master, and alive"
+        remark = f"broker {leadership.master.broker_id} is the master and alive"
     body = ElectMasterBody(ids_of(reply.agreed.members), group).encode()
     return Reply(reply.code, remark, fields | agreed_fields(reply.agreed), body)
 

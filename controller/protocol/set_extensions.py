@@ -1,10 +1,10 @@
 """
-What pystore adds to RocketMQ's headers about masters and SyncStateSets. Pure.
+pystore's extensions of headers about masters and SyncStateSets. Pure.
 
-Members are named by (id, incarnation) beside RocketMQ's ids; the SyncStateSet of the
-body and the one of the fields are the same brokers. A refusal of 1001 names the
-brokers that it is about; with 2000 and 2001 it tells the set as it is, in body and
-fields, as a master whose answer was lost has to know it (R112).
+Members are pairs of id and incarnation, beside RocketMQ's ids. Body and fields name the
+same brokers. A refusal of 1001 names the brokers that caused it. A refusal with 2000 or
+2001 has the present set in body and fields, for a master whose last answer was lost
+(R112).
 
 Source: safety B1, B7, C3; R111; `pystore.controller.protocol.extensions`.
 """
@@ -55,7 +55,7 @@ class _SetHeader:
 
 def leadership_fields(leadership: MasterRecord | None) -> dict[str, str]:
     """
-    Returns what is added to the RocketMQ fields of a master.
+    Returns the extension of RocketMQ's fields about a master.
     """
     if leadership is None or leadership.master.incarnation is None:
         return {}
@@ -70,13 +70,13 @@ def leadership_of(
     Returns the master.
 
     Args:
-        fields: all of the answer or notification.
-        broker_id: from RocketMQ's fields, as are address and epoch.
+        fields: all fields of the answer or notification.
+        broker_id: from RocketMQ's fields, like address and epoch.
         address: of the master.
         epoch: of its mastership.
 
     Raises:
-        MissingField: the incarnation is none.
+        MissingField: the incarnation is malformed.
     """
     header = decode_fields(_LeadershipHeader, fields)
     master = _process(broker_id, header.pystore_master_incarnation)
@@ -85,7 +85,7 @@ def leadership_of(
 
 def agreed_fields(agreed: AgreedSet) -> dict[str, str]:
     """
-    Returns what is added to the RocketMQ body of a SyncStateSet.
+    Returns the extension of RocketMQ's body of a SyncStateSet.
     """
     return encode_fields(
         _SetHeader(members_text(agreed.members), members_text(agreed.candidates))
@@ -97,7 +97,7 @@ def agreed_of(fields: Fields, broker_ids: frozenset[int], set_epoch: int) -> Agr
     Returns the set.
 
     Args:
-        fields: all of the answer or notification.
+        fields: all fields of the answer or notification.
         broker_ids: of the body.
         set_epoch: of the body.
 
@@ -116,7 +116,7 @@ class _AlterSetHeader:
 
 def alter_set_fields(command: AlterSet) -> dict[str, str]:
     """
-    Returns what the request adds to RocketMQ's fields and body.
+    Returns the extension of the request.
     """
     if command.master.incarnation is None:
         return {}
@@ -133,17 +133,18 @@ def alter_set_of(
     set_epoch: int,
 ) -> AlterSet:
     """
-    Returns what a master asks for.
+    Decodes the command of a master.
 
     Args:
-        fields: all of the request.
-        master_id: from RocketMQ's fields, as is the epoch.
+        fields: all fields of the request.
+        master_id: from RocketMQ's fields, like the epoch.
         epoch: of the mastership.
         broker_ids: of the body: the new set.
-        set_epoch: of the body: the version that it was computed from.
+        set_epoch: of the body: of the set that it was computed from.
 
     Raises:
-        MissingField: an incarnation is none, or fields and body name different brokers.
+        MissingField: an incarnation is malformed, or fields and body name different
+            brokers.
     """
     header = decode_fields(_AlterSetHeader, fields)
     master = _process(master_id, header.pystore_incarnation)
@@ -155,7 +156,7 @@ def alter_set_of(
 
 def refused_ids_fields(broker_ids: frozenset[int]) -> dict[str, str]:
     """
-    Returns what a refusal adds: the brokers that it is about (R111).
+    Returns the extension of a refusal: the brokers that caused it (R111).
     """
     text = ids_text(broker_ids)
     return {} if text is None else {_BROKER_IDS: text}
@@ -163,10 +164,10 @@ def refused_ids_fields(broker_ids: frozenset[int]) -> dict[str, str]:
 
 def refused_ids_of(fields: Fields) -> frozenset[int]:
     """
-    Returns the brokers that a refusal is about; empty: not told.
+    Returns the brokers that caused a refusal; empty: unknown.
 
     Raises:
-        MissingField: one is no number.
+        MissingField: an id is malformed.
     """
     return parse_ids(fields.get(_BROKER_IDS))
 
@@ -179,7 +180,7 @@ def _members_of(
     fields: Fields, broker_ids: frozenset[int]
 ) -> tuple[frozenset[Member], frozenset[Member]]:
     """
-    Returns members and candidates; those of a Java peer are ids alone.
+    Returns members and candidates; those of a Java peer have ids only.
     """
     header = decode_fields(_SetHeader, fields)
     candidates = parse_members(header.pystore_candidates)

@@ -1,13 +1,13 @@
 """
 The sets of brokers of one term: decided, committed, then applied.
 
-A decision is made on the state that was committed last, and holds once its record is
-committed, with a check of the record's version and of the term in the same write. What
-is asked while a commit runs is decided together, and committed together: many brokers
-that register at once share a sync of the disk.
+A decision is made on the last committed state. It is valid once its record is
+committed; the same write checks the version of the record and the term. Commands that
+arrive during a commit are decided and committed together, so many brokers that register
+at once share one sync of the disk.
 
-An outcome that is not known is found out by reading back; where that fails too, the
-term is given up, and whoever leads next reads what there is.
+If the outcome of a commit is unknown, the record is read back. If that fails too, the
+controller gives the term up, and the next leader reads the record.
 
 Source: docs/controller.md, docs/record-store.md; safety C2; R37, R112, R228, R230.
 """
@@ -46,18 +46,18 @@ _RECORD_BYTES = 4096  # of keys and checks of one set in a commit, at most
 
 class NotLeading(UnavailableError):
     """
-    This controller does not lead, and did nothing.
+    This controller does not lead, and changed nothing.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
     """
-    What became of a command.
+    The outcome of a command.
 
     Attributes:
-        decision: as it is committed.
-        state: of the set afterwards.
+        decision: as committed.
+        state: of the set after it.
     """
 
     decision: CommandResult
@@ -80,7 +80,7 @@ class _Asked:
 @dataclass(slots=True)
 class _Round:
     """
-    Commands that are decided together.
+    Commands that are decided and committed together.
     """
 
     after: dict[SetKey, SetState] = field(default_factory=dict)
@@ -89,15 +89,15 @@ class _Round:
 
 class BrokerSets:
     """
-    All sets, for as long as a term lasts. For one event loop, but for `load`.
+    All sets during one term. For one event loop, except `load`.
 
     Args:
-        store: that holds the records.
+        store: the record store.
         term: of this controller.
-        facts_of: what is true of a set at this moment.
-        changed: is told of every change once it is committed: before, after.
-        say: one line for people, about a record that cannot be read: its set is left
-            alone.
+        facts_of: returns the facts about a set at this moment.
+        changed: called with the old and the new state after each commit.
+        say: receives one line for people about each unreadable record, whose set stays
+            untouched.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class BrokerSets:
 
     def load(self) -> None:
         """
-        Fetches all records. Any thread, before anything is asked.
+        Fetches all records. Any thread, before the first command.
 
-        What each says is read when it is needed first: a controller that starts with
+        A record is decoded when it is needed first, so a controller that starts with
         thousands of sets serves at once.
 
         Raises:
@@ -139,7 +139,7 @@ class BrokerSets:
 
     def names(self) -> list[SetKey]:
         """
-        Returns which sets have a record.
+        Returns the keys of all sets that have a record.
         """
         return [
             (cluster, name) for name, some in self._named.items() for cluster in some
@@ -147,7 +147,7 @@ class BrokerSets:
 
     def state(self, names: SetKey) -> SetState:
         """
-        Returns the committed state; of a set that is not known, an empty one.
+        Returns the committed state; for a set that does not exist, an empty one.
 
         Raises:
             InvalidError: the names are too long.
@@ -161,7 +161,7 @@ class BrokerSets:
 
     def known(self, names: SetKey) -> SetState | None:
         """
-        Returns the committed state, if there is one that can be read.
+        Returns the committed state; ``None``: there is none, or it is unreadable.
         """
         record = self._records.pop(names, None)
         if record is not None:
@@ -173,10 +173,10 @@ class BrokerSets:
         try:
             state = decode(record.value, record.key)
             if state.key != names:
-                where = f"record {record.key}: it is of another set"
+                where = f"record {record.key}: it belongs to another broker set"
                 raise FormatError(f"{where}; restore it from a backup", path=record.key)
         except FormatError as error:
-            # One set that nobody can help stops no other.
+            # A damaged set must not stop the other sets.
             self._damaged[names] = error
             self._say(str(error))
             return
@@ -190,19 +190,19 @@ class BrokerSets:
 
     def pending(self, names: SetKey) -> list[Command]:
         """
-        Returns what is asked of a set and not committed yet.
+        Returns the commands for a set that are not committed yet.
         """
         asked = (*self._working, *self._asked)
         return [one.command for one in asked if one.names == names]
 
     async def ask(self, names: SetKey, command: Command) -> CommandOutcome:
         """
-        Decides, and returns once that is committed.
+        Decides a command, and returns once the decision is committed.
 
         Raises:
             NotLeading: nothing was done.
-            UnknownOutcomeError: it may have been done, and the term is over.
-            InvalidError: the names, or the record that it would need, are too long.
+            UnknownOutcomeError: it may be done, and the term is over.
+            InvalidError: the names or the new record are too long.
             FormatError: the record of the set is damaged.
             StorageError: the store refused; nothing was done.
             UnavailableError: the store cannot be reached; nothing was done.
@@ -219,10 +219,10 @@ class BrokerSets:
 
     async def run(self) -> None:
         """
-        Decides and commits what is asked, until the term is lost.
+        Decides and commits commands until the term is lost.
 
         Raises:
-            SessionLostError: another controller leads, or may.
+            SessionLostError: another controller leads, or may lead.
             ClosedError: the store was closed.
         """
         while True:
@@ -234,11 +234,16 @@ class BrokerSets:
 
     def drop(self) -> None:
         """
-        Gives the term up: whoever waits is told.
+        Gives the term up: all waiting callers get an error.
         """
         self._is_dropped = True
         for one in self._working:
-            _fail(one, UnknownOutcomeError("the term ended while this was committed"))
+            _fail(
+                one,
+                UnknownOutcomeError(
+                    "the term of this controller ended during the commit"
+                ),
+            )
         for one in self._asked:
             _fail(one, NotLeading("this controller does not lead any more"))
 
@@ -269,10 +274,10 @@ class BrokerSets:
             try:
                 version = await self._commit(values)
             except (ClosedError, ForkedError, SessionLostError):
-                # Nothing of this term holds any more.
+                # The whole term is over.
                 raise
             except PystoreError as error:
-                # Nothing was changed; whoever asked may ask again.
+                # Nothing was changed; the caller may try again.
                 for one, _ in asked:
                     _fail(one, error)
                 continue
@@ -294,32 +299,35 @@ class BrokerSets:
         try:
             version = await asyncio.to_thread(self._store.commit, ops)
         except UnknownOutcomeError:
-            # Nothing of it arrives later than a reading.
+            # A read comes after every write of this session.
             names, value = next(iter(values.items()))
             version = await self._read_back(names, value)
         if version is None:
-            raise SessionLostError("a commit was refused: another controller leads")
+            raise SessionLostError(
+                "the record store refused a commit: another controller leads"
+            )
         return version
 
     async def _read_back(self, names: SetKey, value: bytes) -> int:
         """
-        Returns the version of a commit, by one of its records: it is all or nothing.
+        Returns the version of a commit, read from one of its records: a commit writes
+        all of them or none.
         """
         key, held = set_key(*names), self._held.get(names)
         try:
             record = await asyncio.to_thread(self._store.get, key)
         except UnavailableError as error:
-            # It stays unknown: whoever leads next reads it.
+            # The outcome stays unknown: the next leader reads the record.
             raise SessionLostError(
-                f"the outcome of a commit cannot be found out: {error}"
+                f"the outcome of a commit stays unknown: {error}"
             ) from error
         if record is not None and record.value == value:
             return record.version
         found = None if record is None else record.version
         if found != (None if held is None else held.version):
-            # Somebody wrote since; perhaps on top of what was committed here.
+            # Another controller wrote it since, perhaps after our commit.
             raise SessionLostError(f"another controller leads: it wrote {key}")
-        raise UnavailableError("the record store lost the request; ask again")
+        raise UnavailableError("the record store lost the commit; try again")
 
     def _hold(self, held: _Held) -> None:
         cluster, name = names = held.state.key
@@ -330,7 +338,7 @@ class BrokerSets:
 
 def _divided(values: dict[SetKey, bytes]) -> Iterator[dict[SetKey, bytes]]:
     """
-    Yields commits of a size that a store takes.
+    Yields the values in groups that fit one commit each.
     """
     part: dict[SetKey, bytes] = {}
     size = 0

@@ -1,9 +1,9 @@
 """
-How a controller is set up: what its file says, and what is changed while it runs. Pure.
+The configuration of a controller: its file, and the changes while it runs. Pure.
 
-The names are RocketMQ's where it has one, so that ``controller.properties`` can be
-used as it is; a file that ends in ``.toml`` has the same names. What RocketMQ has and
-a pystore controller has no use for is passed over, and said.
+The names are RocketMQ's where it has one, so that ``controller.properties`` can be used
+as it is; a file that ends in ``.toml`` has the same names. Settings of RocketMQ without
+a meaning here are ignored, and reported.
 
 Source: formats 4.11, 7.4; R257.
 """
@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from pystore.errors import InvalidError
+from pystore.net.address import parse_listen_address
 from pystore.remoting.fields import wire_name
 
 __all__ = [
     "FOREIGN",
     "ControllerConfig",
-    "parse_lines",
-    "parse_properties",
     "parse_toml",
     "properties_text",
+    "settings_of_properties",
     "shown",
 ]
 
@@ -42,7 +42,7 @@ FOREIGN = frozenset(
         "scanNotActiveBrokerInterval",
     }
 )
-"""Settings of RocketMQ's controllers that mean nothing here, beside those of jRaft."""
+"""Settings of RocketMQ's controllers without a meaning here, besides those of jRaft."""
 
 _FIXED: dict[str, bool] = {"is_fixed": True}
 
@@ -50,26 +50,28 @@ _FIXED: dict[str, bool] = {"is_fixed": True}
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
     """
-    Of one controller. Those without `_FIXED` may change while it runs.
+    The settings of one controller. Those without `_FIXED` may change while it runs.
 
     Attributes:
         listen: ``HOST:PORT`` where it listens; an empty host is every address.
-        address: ``HOST:PORT`` under which others reach it; empty: where it listens.
-        nameserver: ``HOST:PORT`` where routes are served, too; the text of ``listen``
-            for the same port, empty: nowhere.
+        address: ``HOST:PORT`` where brokers and controllers reach it; empty: where it
+            listens.
+        nameserver: ``HOST:PORT`` of the embedded name server; equal to ``listen``: the
+            same port; empty: no name server.
         store: directory of its records in LMDB.
-        zookeeper: servers that keep the records instead, ``host:port,host:port``.
-        zookeeper_root: the node under which they are.
-        zookeeper_session_timeout: asked for, in ms; so long the records have no
-            leader after one has died.
-        controller_group: tells several groups apart, for people.
-        enable_elect_unclean_master: whoever is alive may be elected where nobody
-            else can be.
-        notify_broker_role_changed: tell brokers of elections; they also ask.
-        scan_inactive_master_interval: of the scan for sets that need a master, in ms.
+        zookeeper: the servers of the records instead, ``host:port,host:port``.
+        zookeeper_root: the node above the records.
+        zookeeper_session_timeout: requested, in ms; after the death of a leader the
+            records have no leader for this time.
+        controller_group: the name of the group, for people.
+        enable_elect_unclean_master: any live broker may be elected if no better one can
+            be.
+        notify_broker_role_changed: notify brokers of elections; they also poll.
+        scan_inactive_master_interval: between two scans for sets without a master, in
+            ms.
 
     Raises:
-        InvalidError: it would listen nowhere.
+        InvalidError: an address to listen on is invalid.
     """
 
     listen: str = field(default="127.0.0.1:9878", metadata=_FIXED)
@@ -85,29 +87,29 @@ class ControllerConfig:
     scan_inactive_master_interval: int = 5000
 
     def __post_init__(self) -> None:
-        _place("listen", self.listen)
+        _listen_address("listen", self.listen)
         if self.nameserver:
-            _place("nameserver", self.nameserver)
+            _listen_address("nameserver", self.nameserver)
 
     @property
     def listen_at(self) -> tuple[str, int]:
         """
-        Host and port where it listens: an empty host is every address, port 0 any
-        that is free.
+        Host and port where it listens; an empty host is every address, port 0 any free
+        port.
         """
-        return _place("listen", self.listen)
+        return _listen_address("listen", self.listen)
 
     @property
     def nameserver_at(self) -> tuple[str, int]:
         """
-        The same of its name server.
+        Host and port of its name server.
         """
-        return _place("nameserver", self.nameserver)
+        return _listen_address("nameserver", self.nameserver)
 
     @property
     def shares_port(self) -> bool:
         """
-        Whether routes are served where the controller listens.
+        Whether the name server shares the controller's port.
         """
         return self.nameserver == self.listen
 
@@ -115,32 +117,35 @@ class ControllerConfig:
         self, texts: Mapping[str, str], *, is_running: bool
     ) -> ControllerConfig:
         """
-        Returns the settings with others, by their names.
+        Returns the settings with some changed.
 
         Args:
-            texts: values, as text.
-            is_running: only what may change while a controller runs.
+            texts: the new values as text, by name.
+            is_running: refuses settings that may not change while a controller runs.
 
         Raises:
-            InvalidError: no such setting, a wrong value, or one that is fixed.
+            InvalidError: an unknown setting, an invalid value, or a fixed setting.
         """
         values: dict[str, Any] = {}
         for name, text in texts.items():
             if name not in _FORM:
-                raise InvalidError(f"{name} is no setting of a pystore controller")
+                raise InvalidError(f"{name} is not a setting of a pystore controller")
             attribute, parse, is_fixed = _FORM[name]
             if is_running and is_fixed:
-                raise InvalidError(f"{name} can only be changed in the file: restart")
+                raise InvalidError(
+                    f"{name} cannot change while the controller runs: "
+                    "change the file and restart it"
+                )
             values[attribute] = parse(name, text)
         return replace(self, **values)
 
 
 def parse_toml(text: str, where: str) -> tuple[dict[str, str], list[str]]:
     """
-    Returns the settings of a TOML file as text, and what to tell people.
+    Returns the settings of a TOML file as text, and messages for people.
 
     Raises:
-        InvalidError: it is no TOML, or has tables.
+        InvalidError: the text is not TOML, or has tables.
     """
     try:
         found = tomllib.loads(text)
@@ -158,26 +163,16 @@ def parse_toml(text: str, where: str) -> tuple[dict[str, str], list[str]]:
     return _known(texts, where)
 
 
-def parse_properties(text: str, where: str) -> tuple[dict[str, str], list[str]]:
+def settings_of_properties(
+    values: Mapping[str, str], where: str
+) -> tuple[dict[str, str], list[str]]:
     """
-    Returns the settings of a properties file of RocketMQ, and what to tell people.
+    Returns the settings of a properties file of RocketMQ, and messages for people.
 
     Raises:
-        InvalidError: RocketMQ's names for where it listens make no sense.
+        InvalidError: RocketMQ's settings for its address contradict each other.
     """
-    return _known(_translated(parse_lines(text), where), where)
-
-
-def parse_lines(text: str) -> dict[str, str]:
-    """
-    Returns ``name=value`` lines, as Java's properties have them.
-    """
-    texts = {}
-    for line in text.splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and not name.startswith(("#", "!")):
-            texts[name.strip()] = value.strip()
-    return texts
+    return _known(_translated(values, where), where)
 
 
 def properties_text(texts: Mapping[str, str]) -> str:
@@ -197,17 +192,16 @@ def shown(settings: ControllerConfig) -> dict[str, str]:
     }
 
 
-def _place(name: str, place: str) -> tuple[str, int]:
-    host, colon, port = place.rpartition(":")
-    is_port = port.isascii() and port.isdigit() and int(port[:6]) < 1 << 16
-    if not (colon and is_port):
-        raise InvalidError(f"{name}={place} is no address: host:port is one")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+def _listen_address(name: str, text: str) -> tuple[str, int]:
+    try:
+        return parse_listen_address(text)
+    except InvalidError as error:
+        raise InvalidError(f"{name}: {error}") from error
 
 
-def _translated(texts: dict[str, str], where: str) -> dict[str, str]:
+def _translated(texts: Mapping[str, str], where: str) -> dict[str, str]:
     """
-    Returns RocketMQ's names for place and peers as ours.
+    Returns our settings for RocketMQ's address and peers.
     """
     texts = dict(texts)
     host, port = texts.pop("bindAddress", ""), texts.pop("listenPort", "")
@@ -217,7 +211,7 @@ def _translated(texts: dict[str, str], where: str) -> dict[str, str]:
     path = texts.pop("controllerStorePath", "")
     if peers:
         parts = [one.strip().partition("-") for one in peers.split(";")]
-        by_id = {number: place for number, _, place in parts}
+        by_id = {number: address for number, _, address in parts}
         if own not in by_id:
             raise InvalidError(
                 f"{where}: controllerDLegerPeers has no {own!r}, the "
@@ -238,7 +232,7 @@ def _known(texts: dict[str, str], where: str) -> tuple[dict[str, str], list[str]
     passed = sorted(
         name for name in texts if name in FOREIGN or name.startswith("jRaft")
     )
-    said = [f"{where}: {name} means nothing here and is passed over" for name in passed]
+    said = [f"{where}: {name} has no meaning here and is ignored" for name in passed]
     return {name: texts[name] for name in texts if name not in passed}, said
 
 
@@ -250,7 +244,7 @@ def _parse_bool(name: str, text: str) -> bool:
 
 def _parse_ms(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 31):
-        raise InvalidError(f"{name}={text} is no number of milliseconds")
+        raise InvalidError(f"{name}={text} is not a number of milliseconds")
     return int(text)
 
 

@@ -1,5 +1,5 @@
 """
-What the parts of one controller have in common.
+The state that the parts of one controller share.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["ControllerContext"]
 @dataclass(slots=True)
 class ControllerContext:
     """
-    One controller, as it is now. For one event loop.
+    The shared state of one controller. For one event loop.
 
     Attributes:
-        settings: with what was changed.
-        say: one line for people.
-        clock_ns: boot time, the one that terms are told by.
-        draw: chance, for pauses.
-        address: under which others reach it; empty: it does not listen yet.
+        settings: with the changes of administrators.
+        say: receives one line for people.
+        clock_ns: boot time, the clock of the terms.
+        draw: randomness for pauses.
+        address: where brokers and controllers reach it; empty: it does not listen yet.
         liveness: the heartbeats, also while it does not lead.
-        connections: that stand, by the number at which they were accepted.
+        connections: the open ones, by the number in which they were accepted.
         store: the session with the record store; ``None``: there is none.
         leader: its term; ``None``: it does not lead.
     """

@@ -1,5 +1,5 @@
 """
-One controller: its server, its heartbeats, its place among the others.
+One controller: its server, its heartbeats and its campaign.
 
 Source: design 7; docs/controller.md.
 """
@@ -44,13 +44,13 @@ class Controller:
     Args:
         settings: from file and command line.
         open_store: opens a session with the record store; may block.
-        say: one line for people.
-        clock_ns: boot time, the one that terms are told by.
-        draw: chance, for pauses.
-        waking_ns: goes on while the process stands still (`PauseDetector`).
+        say: receives one line for people.
+        clock_ns: boot time, the clock of the terms.
+        draw: randomness for pauses.
+        waking_ns: a clock that advances while the process is paused (`PauseDetector`).
 
     Attributes:
-        place: how it stands.
+        context: its context.
         names: its name server.
     """
 
@@ -65,37 +65,37 @@ class Controller:
         waking_ns: Callable[[], int] = boottime_ns,
     ) -> None:
         kept = DynamicConfig(settings)
-        self.place = ControllerContext(
+        self.context = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address
         )
         self.names = EmbeddedNameServer(settings, clock_ns, say)
         self._open_store = open_store
         self._waking_ns = waking_ns
         self._client = RemotingClient()
-        self._telling = NotificationSender(
-            self._send, clock_ns=clock_ns, draw=self.place.draw
+        self._notifier = NotificationSender(
+            self._send, clock_ns=clock_ns, draw=self.context.draw
         )
 
     @property
     def leads(self) -> bool:
         """
-        Whether it leads, and can prove it.
+        Whether it leads and can prove that.
         """
-        return self.place.leader is not None and self.place.leader.is_proven
+        return self.context.leader is not None and self.context.leader.is_proven
 
     async def run(self, ready: Callable[[str], object] = bool) -> None:
         """
         Serves until it is cancelled.
 
         Args:
-            ready: is told the address where it listens.
+            ready: called with the address where it listens.
 
         Raises:
-            StorageError: the address cannot be had, or the records.
-            PystoreError: the records cannot be had, and trying again does not help.
+            StorageError: it cannot listen, or cannot open the record store.
+            PystoreError: the record store cannot be opened, and a retry does not help.
         """
-        place = self.place
-        handlers = Handlers(place, OtherControllers(place))
+        context = self.context
+        handlers = Handlers(context, OtherControllers(context))
 
         def closed(connection: Connection) -> None:
             handlers.closed(connection)
@@ -104,102 +104,102 @@ class Controller:
         async with (
             RemotingServer(
                 self.names.beside(handlers.table()),
-                say=place.say,
+                say=context.say,
                 opened=handlers.opened,
                 closed=closed,
             ) as server,
             self._client,
             aclosing(self.names),
         ):
-            host, port = await server.start(*place.settings.now.listen_at)
-            place.address = place.address or f"{host}:{port}"
+            host, port = await server.start(*context.settings.now.listen_at)
+            context.address = context.address or f"{host}:{port}"
             await self.names.start()
             ready(f"{host}:{port}")
-            campaign = Campaign(place, self._open_store, self._lead)
+            campaign = Campaign(context, self._open_store, self._lead)
             await _all(
                 campaign.run(),
-                self._telling.run(),
+                self._notifier.run(),
                 self._refresh(),
                 self.names.run(),
             )
 
     async def _lead(self, store: RecordStore, authority: Authority) -> None:
-        place = self.place
+        context = self.context
         leader = LeaderTerm(
             store,
             authority,
-            place.liveness,
-            lambda: place.settings.now,
+            context.liveness,
+            lambda: context.settings.now,
             self._changed,
-            clock_ns=place.clock_ns,
-            draw=place.draw,
-            say=place.say,
+            clock_ns=context.clock_ns,
+            draw=context.draw,
+            say=context.say,
             pause_detector=PauseDetector(self._waking_ns),
         )
-        await asyncio.to_thread(place.settings.read, store)
+        await asyncio.to_thread(context.settings.read, store)
         await asyncio.to_thread(leader.sets.load)
-        place.leader = leader
-        place.say(f"this controller leads: {place.address}")
+        context.leader = leader
+        context.say(f"this controller leads: {context.address}")
         try:
             await leader.run()
         finally:
-            place.leader = None
+            context.leader = None
 
     async def _refresh(self) -> None:
         """
-        Looks now and then whether another controller changed the settings.
+        Reads the settings at intervals: another controller may have changed them.
         """
         while True:
             await asyncio.sleep(_REFRESH_S)
-            if self.place.store is None:
+            if self.context.store is None:
                 continue
             try:
-                await asyncio.to_thread(self.place.settings.read, self.place.store)
+                await asyncio.to_thread(self.context.settings.read, self.context.store)
             except PystoreError:
-                # The campaign hears of it too, and says it.
+                # The campaign gets the same error, and reports it.
                 continue
 
     def _changed(self, before: SetState, after: SetState) -> None:
-        place = self.place
+        context = self.context
         leadership = leadership_of(after)
-        is_told = place.settings.now.notify_broker_role_changed
-        if leadership is None or after.epoch == before.epoch or not is_told:
+        notifies = context.settings.now.notify_broker_role_changed
+        if leadership is None or after.epoch == before.epoch or not notifies:
             return
-        now_ns = place.clock_ns()
-        alive = place.liveness.pulses(after.key, now_ns)
+        now_ns = context.clock_ns()
+        alive = context.liveness.last_heartbeats(after.key, now_ns)
         for one in after.replicas:
             if one.broker_id in alive and one.address:
-                self._telling.notifications.put(
+                self._notifier.notifications.put(
                     Notification(
                         after.key,
                         one.broker_id,
                         one.address,
                         leadership,
                         after.agreed,
-                        answers=False,
+                        confirms=False,
                     ),
                     now_ns,
                 )
-        self._telling.wake()
+        self._notifier.wake()
 
-    async def _send(self, notice: Notification, request: RemotingCommand) -> None:
+    async def _send(self, notification: Notification, request: RemotingCommand) -> None:
         """
-        To a broker of pystore on the connection of its heartbeats, so that it need
-        not listen; to one of RocketMQ at its address.
+        Sends to a broker of pystore on the connection of its heartbeats, so that it
+        need not listen; to a broker of RocketMQ at its address.
         """
-        place = self.place
-        for beat in place.liveness.alive(notice.key, place.clock_ns()):
-            connection = place.connections.get(beat.connection)
+        context = self.context
+        for beat in context.liveness.alive(notification.key, context.clock_ns()):
+            connection = context.connections.get(beat.connection)
             is_ours = beat.incarnation is not None
-            if beat.broker_id == notice.broker_id and is_ours and connection:
+            if beat.broker_id == notification.broker_id and is_ours and connection:
                 await connection.send(request, CALL_TIMEOUT_MS)
                 return
-        await self._client.send(notice.address, request)
+        await self._client.send(notification.address, request)
 
 
 async def _all(*works: Coroutine[None, None, None]) -> None:
     """
-    Runs several works until one of them fails, or all are cancelled.
+    Runs several tasks until one of them fails, or all are cancelled.
     """
     tasks = [asyncio.create_task(work) for work in works]
     try:

@@ -1,5 +1,5 @@
 """
-Everything that is known of a set, as the answer to 7101. Pure.
+The details of a set, as the answer to 7101. Pure.
 
 Source: R271; docs/operations.md.
 """
@@ -32,10 +32,10 @@ def set_details(
 
     Args:
         state: of the set.
-        facts: of this moment.
-        lease_left_ms: how long a lease of a member may still run; 0: none does.
+        facts: at this moment.
+        lease_left_ms: how long the lease of a member may still run; 0: it has none.
         refusal: the last one.
-        pending: commands that are being committed.
+        pending: the commands that are not committed yet.
         history: the last decisions.
     """
     master = state.master

@@ -1,8 +1,8 @@
 """
-The settings of a controller, with what an administrator changed while it ran.
+The settings of a controller, with the changes of administrators while it runs.
 
-Changes are a record of their own, so they count for every controller and survive all
-of them (R235): RocketMQ changes one node alone.
+The changes are one record, so they apply to every controller and survive restarts
+(R235). RocketMQ changes only one node.
 
 Source: formats 4.11; R235, R257.
 """
@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 from pystore.controller.server.config import (
     ControllerConfig,
-    parse_lines,
     properties_text,
 )
 from pystore.controller.server.record_keys import SETTINGS
 from pystore.errors import InvalidError, UnavailableError
 from pystore.records.ops import ABSENT, CheckVersion, Put
 from pystore.records.record_store import RecordStore, StoredRecord
+from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = ["DynamicConfig"]
 
@@ -34,7 +34,7 @@ class DynamicConfig:
         own: from file and command line.
 
     Attributes:
-        now: with the changes, as they were read last.
+        now: the settings with the changes that were read last.
     """
 
     def __init__(self, own: ControllerConfig) -> None:
@@ -43,7 +43,7 @@ class DynamicConfig:
 
     def read(self, store: RecordStore) -> None:
         """
-        Looks whether somebody changed something.
+        Reads the changes of administrators.
 
         Raises:
             PystoreError: the store cannot be read.
@@ -55,7 +55,7 @@ class DynamicConfig:
         Changes settings for every controller.
 
         Raises:
-            InvalidError: no such setting, one that is fixed, or a wrong value.
+            InvalidError: an unknown setting, a fixed setting, or an invalid value.
             PystoreError: the store refuses.
         """
         self._own.with_texts(texts, is_running=True)
@@ -67,15 +67,19 @@ class DynamicConfig:
             if store.commit([CheckVersion(SETTINGS, version), Put(SETTINGS, value)]):
                 self._take(changed)
                 return
-        raise UnavailableError("others change the settings at the same time: again")
+        raise UnavailableError(
+            "other administrators change the settings at the same time; try again"
+        )
 
     def _take(self, texts: dict[str, str]) -> None:
         try:
             self.now = self._own.with_texts(texts, is_running=True)
         except InvalidError:
-            # A controller of a later version wrote what this one does not know.
+            # A controller of a later version wrote a setting that is unknown here.
             self.now = self._own
 
 
 def _texts(record: StoredRecord | None) -> dict[str, str]:
-    return {} if record is None else parse_lines(record.value.decode(errors="replace"))
+    if record is None:
+        return {}
+    return parse_properties_text(record.value.decode(errors="replace"), SETTINGS)

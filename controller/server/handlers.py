@@ -1,8 +1,8 @@
 """
-Answers what brokers and administrators ask a controller.
+Answers the requests of brokers and administrators to a controller.
 
-Whoever does not lead answers 2007 to everything that has to do with a set, and says by
-1005 who leads. Heartbeats are taken by everybody.
+A controller that does not lead answers 2007 to each request about a set, and names the
+leader in its answer to 1005. Every controller takes heartbeats.
 
 Source: formats 4.1, 4.5 to 4.8, 4.11; R221, R238, R241, R247 to R249, R257.
 """
@@ -23,9 +23,9 @@ from pystore.controller.protocol.server_codec_answers import (
     sync_state_answer,
 )
 from pystore.controller.server.broker_sets import NotLeading
-from pystore.controller.server.config import parse_lines, properties_text, shown
+from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
-from pystore.controller.server.heartbeat_codec import beat_of
+from pystore.controller.server.heartbeat_codec import heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.term import LeaderTerm
@@ -44,14 +44,15 @@ from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.remoting.reply import Reply
 from pystore.replicaset import Member
+from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = ["Handlers"]
 
 _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
-"""What RocketMQ lets nobody change."""
+"""Settings that RocketMQ does not allow to change."""
 
 _NO_LEASE = Reply(ext_fields=lease_fields(LeaseGrant()))
-"""What all but masters of pystore are answered, thousands of times a second."""
+"""The answer to all brokers but masters of pystore, thousands of times a second."""
 
 _Handle = Callable[[RemotingCommand, Connection], Handling]
 
@@ -61,12 +62,12 @@ class Handlers:
     The answers of one controller. For one event loop.
 
     Args:
-        place: of that controller.
-        others: who leads.
+        context: the context of that controller.
+        others: finds the leader.
     """
 
-    def __init__(self, place: ControllerContext, others: OtherControllers) -> None:
-        self._place = place
+    def __init__(self, context: ControllerContext, others: OtherControllers) -> None:
+        self._context = context
         self._others = others
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
@@ -91,42 +92,43 @@ class Handlers:
 
     def opened(self, connection: Connection) -> None:
         """
-        A connection stands.
+        Takes note of a new connection.
         """
         number = next(self._counter)
         self._numbers[connection] = number
-        self._place.connections[number] = connection
+        self._context.connections[number] = connection
 
     def closed(self, connection: Connection) -> None:
         """
-        A connection has ended, and with it whoever sent heartbeats on it (R241).
+        Takes note of the end of a connection. The brokers that sent heartbeats on it
+        are dead (R241).
         """
         self._clusters.pop(connection, None)
         number = self._numbers.pop(connection, None)
-        self._place.connections.pop(number or 0, None)
-        died = self._place.liveness.close(number) if number is not None else []
-        if self._place.leader is not None:
+        self._context.connections.pop(number or 0, None)
+        died = self._context.liveness.close(number) if number is not None else []
+        if self._context.leader is not None:
             for names, _ in died:
-                self._place.leader.look_at(names)
+                self._context.leader.check_soon(names)
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
-        beat = beat_of(request, self._numbers[peer])
+        beat = heartbeat_of(request, self._numbers[peer])
         if self._clusters.get(peer) != beat.names:
-            # The first one: no key may hold such names.
+            # The first heartbeat of the connection: the names must fit a key.
             set_key(*beat.names)
             self._clusters[peer] = beat.names
-        is_new = self._place.liveness.hear(
-            beat.names, beat.heartbeat, self._place.clock_ns()
+        is_new = self._context.liveness.receive(
+            beat.names, beat.heartbeat, self._context.clock_ns()
         )
-        leader = self._place.leader
+        leader = self._context.leader
         if leader is None:
             return _NO_LEASE
         if is_new:
-            leader.look_at(beat.names)
+            leader.check_soon(beat.names)
         if beat.resigned_epoch >= 0:
             member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
             leader.resign(beat.names, member, beat.resigned_epoch)
-            # Or the next master would wait for a lease that nobody uses.
+            # A lease now would make the next master wait for it in vain.
             return _NO_LEASE
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
         if not length_ms:
@@ -140,10 +142,10 @@ class Handlers:
         if isinstance(asked.command, Register):
             number = self._numbers.get(peer, 0)
             broker_id, process = asked.command.broker_id, asked.command.incarnation
-            if not self._place.liveness.enter(names, broker_id, process, number):
+            if not self._context.liveness.enter(names, broker_id, process, number):
                 return Reply(
                     ResponseCode.CONTROLLER_INVALID_REQUEST,
-                    f"broker {broker_id}: a later process of it has been heard",
+                    f"broker {broker_id}: a later process of this broker is connected",
                 )
         outcome = await leader.ask(names, asked.command, peer.peer)
         return answer(asked.command, outcome.decision, outcome.state)
@@ -157,7 +159,9 @@ class Handlers:
     async def _sync_state(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
         if not request.body:
-            return Reply(ResponseCode.SYSTEM_ERROR, "name the broker sets in the body")
+            return Reply(
+                ResponseCode.SYSTEM_ERROR, "the body has to name the broker sets"
+            )
         states = [
             leader.sets.state(self._named(leader, name, peer))
             for name in decode_broker_names(request.body)
@@ -167,16 +171,16 @@ class Handlers:
         )
 
     async def _metadata(self, _: RemotingCommand, __: Connection) -> Reply:
-        leader = self._place.leader
+        leader = self._context.leader
         is_leader = leader is not None and leader.is_proven
-        found, peers = await self._others.look()
-        led_by = self._place.address if is_leader else found
+        found, peers = await self._others.read()
+        led_by = self._context.address if is_leader else found
         told = GetMetadataResponse(
-            self._place.settings.now.controller_group,
+            self._context.settings.now.controller_group,
             led_by or None,
             led_by or None,
             is_leader,
-            "".join(f"{one};" for one in sorted({*peers, self._place.address})),
+            "".join(f"{one};" for one in sorted({*peers, self._context.address})),
         )
         return Reply(ext_fields=encode_fields(told))
 
@@ -188,51 +192,54 @@ class Handlers:
         if not leader.sets.state(names).version:
             return Reply(
                 ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
-                f"broker set {name} is not known",
+                f"broker set {name} does not exist",
             )
         return Reply(body=leader.describe(names))
 
     async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
-        peers = (await self._others.look(anew=True))[1]
-        if not set(peers) - {self._place.address}:
+        peers = (await self._others.read(is_fresh=True))[1]
+        if not set(peers) - {self._context.address}:
             return Reply(
-                ResponseCode.CONTROLLER_INVALID_REQUEST, "no other controller runs"
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+                "no other controller is running",
             )
-        self._place.say(f"{peer.peer} wants another controller to lead")
+        self._context.say(f"{peer.peer} transfers the leadership to another controller")
         leader.give_up()
         return Reply()
 
     async def _update_config(self, request: RemotingCommand, _: Connection) -> Reply:
-        texts = parse_lines(request.body.decode())
+        texts = parse_properties_text(request.body.decode(), "the body of 1009")
         locked = sorted(_LOCKED & texts.keys())
         if locked:
             return Reply(
-                ResponseCode.NO_PERMISSION, f"nobody may change {', '.join(locked)}"
+                ResponseCode.NO_PERMISSION, f"{', '.join(locked)} cannot be changed"
             )
         if texts:
-            await asyncio.to_thread(self._place.settings.change, self._session(), texts)
+            await asyncio.to_thread(
+                self._context.settings.change, self._session(), texts
+            )
         return Reply()
 
     async def _config(self, _: RemotingCommand, __: Connection) -> Reply:
-        store = self._place.store
+        store = self._context.store
         if store is not None:
-            await asyncio.to_thread(self._place.settings.read, store)
-        return Reply(body=properties_text(shown(self._place.settings.now)).encode())
+            await asyncio.to_thread(self._context.settings.read, store)
+        return Reply(body=properties_text(shown(self._context.settings.now)).encode())
 
-    # -- who is meant --------------------------------------------------------
+    # -- finding the set --------------------------------------------------------
 
     def _leading(self) -> LeaderTerm:
-        leader = self._place.leader
+        leader = self._context.leader
         if leader is None:
             raise NotLeading("this controller does not lead")
-        leader.insist()
+        leader.require_proof()
         return leader
 
     def _session(self) -> RecordStore:
-        store = self._place.store
+        store = self._context.store
         if store is None:
-            raise UnavailableError("the record store is not there: try again")
+            raise UnavailableError("the record store is not connected; try again")
         return store
 
     def _resolved(
@@ -244,8 +251,8 @@ class Handlers:
 
     def _named(self, leader: LeaderTerm, name: str, peer: Connection) -> SetKey:
         """
-        Returns the set that is meant where RocketMQ names no cluster: the asker's own,
-        or the only one.
+        Returns the set of a request without a cluster: the set of the requester, or the
+        only set of that name.
         """
         clusters = leader.sets.clusters(name)
         own = self._clusters.get(peer)
@@ -253,7 +260,8 @@ class Handlers:
             return own
         if len(clusters) > 1:
             raise InvalidError(
-                f"the clusters {', '.join(sorted(clusters))} have a set {name} each"
+                f"broker set {name} exists in the clusters "
+                f"{', '.join(sorted(clusters))}: name one of them"
             )
         return (clusters[0] if clusters else ""), name
 
@@ -263,7 +271,7 @@ def _refusing(handle: _Handle) -> Handler:
         try:
             return await handle(request, peer)
         except NotLeading as error:
-            # Nothing was done: 1005 says who leads.
+            # Nothing was done: the client asks for the leader with 1005.
             return Reply(ResponseCode.CONTROLLER_NOT_LEADER, str(error))
 
     return answered

@@ -1,6 +1,5 @@
 """
-What a broker says of itself once a second, as `pystore.controller.liveness.heartbeats`
-keeps it. Pure.
+Decodes the heartbeat that a broker sends once a second. Pure.
 
 Source: formats 4.8; safety B9, C1; R238, R239.
 """
@@ -12,24 +11,24 @@ from dataclasses import dataclass
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.state import SetKey
-from pystore.controller.protocol.extensions import vitals_of
+from pystore.controller.protocol.extensions import heartbeat_extension_of
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import BrokerHeartbeat
 from pystore.remoting.fields import decode_fields
 
-__all__ = ["BrokerBeat", "beat_of"]
+__all__ = ["BrokerBeat", "heartbeat_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerBeat:
     """
-    A heartbeat, and whose.
+    A heartbeat and its sender.
 
     Attributes:
         names: of the set.
-        heartbeat: for the table of the living.
-        epoch: of the last bytes of the broker's log: a master's own.
-        resigned_epoch: of a mastership that it gave up; -1: none.
+        heartbeat: for `pystore.controller.liveness.heartbeats`.
+        epoch: of the last bytes of the broker's log: a master's own epoch.
+        resigned_epoch: of the mastership that it resigned; -1: none.
     """
 
     names: SetKey
@@ -38,33 +37,33 @@ class BrokerBeat:
     resigned_epoch: int = -1
 
 
-def beat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
+def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
     """
-    Returns what a request of code 904 says.
+    Returns the heartbeat of a request with code 904.
 
     Args:
-        request: as it came.
-        connection: the number of the one that it came on.
+        request: as received.
+        connection: the number of the connection of the request.
 
     Raises:
-        MissingField: it names no broker, or says wrong what pystore adds.
+        MissingField: it names no broker, or a field of pystore is malformed.
     """
     header = decode_fields(BrokerHeartbeat, request.ext_fields)
-    vitals = vitals_of(request.ext_fields)
+    extension = heartbeat_extension_of(request.ext_fields)
     heartbeat = Heartbeat(
         header.broker_id,
         connection,
-        incarnation=vitals.incarnation if vitals else None,
-        boot_id=vitals.boot_id if vitals else "",
+        incarnation=extension.incarnation if extension else None,
+        boot_id=extension.boot_id if extension else "",
         position=LogEnd(header.epoch, header.max_offset),
-        flushed=vitals.flushed_end if vitals else -1,
+        flushed=extension.flushed_end if extension else -1,
         priority=header.election_priority,
-        is_ill=bool(vitals and vitals.disk_problem),
+        is_ill=bool(extension and extension.disk_problem),
         timeout_ms=header.heartbeat_timeout_mills,
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),
         heartbeat,
         header.epoch,
-        vitals.resigned_epoch if vitals else -1,
+        extension.resigned_epoch if extension else -1,
     )

@@ -1,9 +1,9 @@
 """
 The last decisions about each set, for people. Pure.
 
-They are kept in memory, by whoever leads: another leader begins anew. In the record
-they would be written again with each commit. What an operator has to find later is in
-the record all the same: losses, and the last election's epoch.
+The leader keeps them in memory, and the next leader starts with an empty history. In
+the record they would be written again with each commit. The record has what an operator
+needs later: losses, and the epoch of the last election.
 
 Source: R271.
 """
@@ -23,7 +23,7 @@ from pystore.replicaset import Member
 __all__ = ["LENGTH", "ChangeHistory"]
 
 LENGTH = 32
-"""How many decisions are kept of each set."""
+"""The number of decisions that are kept for each set."""
 
 _QUIET = (EndsSeen, RefusalNoted)
 
@@ -31,7 +31,7 @@ _QUIET = (EndsSeen, RefusalNoted)
 @dataclass(frozen=True, slots=True)
 class _Noted:
     at_ms: int
-    asker: str
+    requester: str
     command: Command
     epoch: int
     change: SetEvent | str
@@ -39,10 +39,10 @@ class _Noted:
 
 class ChangeHistory:
     """
-    Of one term. One thread.
+    The decisions of one term. One thread.
 
     Args:
-        wall_ms: the time of day, for people alone.
+        wall_ms: returns the time of day, for people only.
     """
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:
@@ -50,16 +50,16 @@ class ChangeHistory:
         self._noted: dict[SetKey, deque[_Noted]] = {}
 
     def note(
-        self, asker: str, command: Command, decision: CommandResult, state: SetState
+        self, requester: str, command: Command, decision: CommandResult, state: SetState
     ) -> None:
         """
-        Keeps what became of a command; a set that nobody ever knew has no history.
+        Keeps the outcome of a command; a set that never existed has no history.
 
         Args:
-            asker: an address; empty: the controller itself.
-            command: what was asked.
-            decision: as it is committed.
-            state: of the set afterwards.
+            requester: the address of the requester; empty: the controller itself.
+            command: that was decided.
+            decision: as committed.
+            state: of the set after it.
         """
         found: list[SetEvent | str]
         if isinstance(decision, Accepted):
@@ -71,9 +71,9 @@ class ChangeHistory:
         kept = self._noted.setdefault(state.key, deque(maxlen=LENGTH))
         now_ms = self._wall_ms()
         for one in found:
-            if isinstance(one, str) and _repeats(kept, asker, one):
+            if isinstance(one, str) and _repeats(kept, requester, one):
                 continue
-            kept.append(_Noted(now_ms, asker, command, state.epoch, one))
+            kept.append(_Noted(now_ms, requester, command, state.epoch, one))
 
     def rows(self, names: SetKey) -> Iterator[dict[str, object]]:
         """
@@ -83,7 +83,7 @@ class ChangeHistory:
             is_event = isinstance(one.change, SetEvent)
             yield {
                 "atMillis": one.at_ms,
-                "askedBy": one.asker or "controller",
+                "askedBy": one.requester or "controller",
                 "command": _command_text(one.command),
                 "epoch": one.epoch,
                 "version": one.change.version + 1
@@ -94,11 +94,12 @@ class ChangeHistory:
             }
 
 
-def _repeats(kept: deque[_Noted], asker: str, refusal: str) -> bool:
+def _repeats(kept: deque[_Noted], requester: str, refusal: str) -> bool:
     """
-    A refusal that comes again and again hides nothing else.
+    Returns whether the last decision was the same refusal: repeated refusals must not
+    push other decisions out.
     """
-    return bool(kept) and (kept[-1].asker, kept[-1].change) == (asker, refusal)
+    return bool(kept) and (kept[-1].requester, kept[-1].change) == (requester, refusal)
 
 
 def _is_quiet(event: SetEvent) -> bool:
@@ -112,7 +113,7 @@ def _command_text(command: Command) -> str:
 
 def _event_text(event: SetEvent | str) -> str:
     """
-    Returns an event with what tells it from others.
+    Returns the name of an event and the values that identify it.
     """
     assert isinstance(event, SetEvent)
     change = event.change

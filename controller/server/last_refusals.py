@@ -1,5 +1,5 @@
 """
-The last refusal of each set: kept with its record, but not with a commit for each.
+The last refusal of each set: kept in its record, but not with one commit per refusal.
 
 Source: R271.
 """
@@ -12,12 +12,12 @@ from pystore.controller.model.state import NotedRefusal, SetKey, SetState
 __all__ = ["LastRefusals"]
 
 _EVERY_NS = 10 * 1_000_000_000
-"""How often a refusal of a set is written down."""
+"""The shortest interval between two commits of refusals of one set."""
 
 
 class LastRefusals:
     """
-    Those of one term. One thread.
+    The last refusals in one term. One thread.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class LastRefusals:
 
     def last(self, state: SetState) -> NotedRefusal | None:
         """
-        Returns the last one of a set, also if it is not in the record.
+        Returns the last refusal of a set, also if the record does not have it.
         """
         return self._last.get(state.key, state.refusal)
 
@@ -34,11 +34,11 @@ class LastRefusals:
         self, state: SetState, found: Rejected, now_ns: int
     ) -> NotedRefusal | None:
         """
-        Something was refused.
+        Takes note of a refusal.
 
         Returns:
-            what is to be written into the record; ``None``: it says the same already,
-            or was written a moment ago.
+            the refusal to commit; ``None``: the record has the same one, or the last
+            commit was a moment ago.
         """
         if not state.is_known:
             return None

@@ -1,9 +1,8 @@
 """
-One controller's place among the others: it campaigns, leads, and begins anew.
+The campaign of one controller: it waits for the leadership, leads, and starts again.
 
-The record store lives as long as its session: when that is lost, so is the term, and
-another session is opened. Without the store nobody leads; masters go on for as long as
-their leases run.
+A lost session of the record store ends the term, and the campaign opens another
+session. Without the store no controller leads; masters serve until their leases expire.
 
 Source: docs/record-store.md; safety C2; R221 to R224.
 """
@@ -39,43 +38,44 @@ _HANDED_OVER_S = 2.0
 
 class OtherControllers:
     """
-    Who leads and who is there, as the records say: not read for every question.
+    The leader and the running controllers, as recorded. Answers are cached for a short
+    time.
 
     Args:
-        place: of this controller.
+        context: of this controller.
     """
 
-    def __init__(self, place: ControllerContext) -> None:
-        self._place = place
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._lock = asyncio.Lock()
         self._leader = ""
         self._leader_until = 0.0
         self._peers: tuple[str, ...] = ()
         self._peers_until = 0.0
 
-    async def look(self, *, anew: bool = False) -> tuple[str, tuple[str, ...]]:
+    async def read(self, *, is_fresh: bool = False) -> tuple[str, tuple[str, ...]]:
         """
-        Returns the leader's address, or nothing, and all addresses.
+        Returns the address of the leader (empty: unknown) and all addresses.
 
         Args:
-            anew: not what was read a moment ago.
+            is_fresh: reads the records, and not the cache.
         """
         loop = asyncio.get_running_loop()
         async with self._lock:
-            store, now = self._place.store, loop.time()
+            store, now = self._context.store, loop.time()
             if store is None:
                 return "", ()
             try:
-                if anew or now >= self._leader_until:
+                if is_fresh or now >= self._leader_until:
                     record = await asyncio.to_thread(store.get, LEADER)
                     self._leader = _text(record) if record is not None else ""
                     self._leader_until = now + _FRESH_S
-                if anew or now >= self._peers_until:
+                if is_fresh or now >= self._peers_until:
                     records = await asyncio.to_thread(store.scan, PEERS)
                     self._peers = tuple(map(_text, records))
                     self._peers_until = now + _PEERS_FRESH_S
             except PystoreError:
-                # Whoever asks hears that nobody is known to lead, and asks again.
+                # The caller learns that the leader is unknown, and asks again.
                 return "", ()
             return self._leader, self._peers
 
@@ -86,37 +86,37 @@ def _text(record: StoredRecord) -> str:
 
 class Campaign:
     """
-    Tries to lead for ever. For one event loop.
+    Campaigns without end. For one event loop.
 
     Args:
-        place: of this controller.
+        context: of this controller.
         open_store: opens a session with the record store; may block.
         lead: leads until the term is lost.
     """
 
     def __init__(
         self,
-        place: ControllerContext,
+        context: ControllerContext,
         open_store: Callable[[], RecordStore],
         lead: Callable[[RecordStore, Authority], Awaitable[object]],
     ) -> None:
-        self._place = place
+        self._context = context
         self._open_store = open_store
         self._lead = lead
         self._said = ""
 
     async def run(self) -> None:
         """
-        Campaigns and leads, session by session.
+        Campaigns and leads, one session after the other.
 
         Raises:
-            PystoreError: the records cannot be had, and trying again does not help.
+            PystoreError: the record store cannot be opened, and a retry does not help.
         """
         while True:
             try:
                 await self._session()
             except HandedOver as error:
-                # Another one that waits leads by then.
+                # After this pause another waiting controller leads.
                 self._tell(f"this controller does not lead: {error}")
                 await asyncio.sleep(_HANDED_OVER_S)
             except (
@@ -126,41 +126,43 @@ class Campaign:
                 UnavailableError,
                 UnknownOutcomeError,
             ) as error:
-                # Another controller leads, or the servers are away for a while, or
-                # somebody has to make space.
+                # Another controller leads, or the servers are unreachable, or the disk
+                # is full.
                 self._tell(f"this controller does not lead: {error}")
-            await asyncio.sleep(self._place.draw.uniform(*_PAUSE_S))
+            await asyncio.sleep(self._context.draw.uniform(*_PAUSE_S))
 
     async def _session(self) -> None:
         store = await asyncio.to_thread(self._open_store)
-        self._place.store = store
+        self._context.store = store
         announcing = asyncio.create_task(self._announce(store))
         try:
-            term = await asyncio.to_thread(store.campaign, LEADER, self._place.address)
-            began_ns = self._place.clock_ns()
+            term = await asyncio.to_thread(
+                store.campaign, LEADER, self._context.address
+            )
+            began_ns = self._context.clock_ns()
             self._said = ""
             await self._lead(store, Authority(term, began_ns))
         finally:
-            self._place.store = None
+            self._context.store = None
             announcing.cancel()
             await asyncio.shield(asyncio.to_thread(store.close))
 
     async def _announce(self, store: RecordStore) -> None:
         """
-        Says that it is here; the session of its process before may still say so.
+        Announces this controller; the hold of its previous process may still exist.
         """
-        address = self._place.address
+        address = self._context.address
         hold = [Hold(peer_key(address), address.encode())]
         while True:
             try:
                 if await asyncio.to_thread(store.commit, hold) is not None:
                     return
             except PystoreError:
-                # The campaign hears of it too, and says it.
+                # The campaign gets the same error, and reports it.
                 pass
             await asyncio.sleep(_ANNOUNCE_S)
 
     def _tell(self, line: str) -> None:
         if line != self._said:
             self._said = line
-            self._place.say(line)
+            self._context.say(line)

@@ -1,8 +1,8 @@
 """
-A name server in the process of a controller: on the same port, or on its own.
+A name server in the process of a controller: on the same port or on another one.
 
-On one port both are asked 904. A broker tells its id to a controller alone (formats
-4.8), so who tells one means the controller.
+On a shared port both receive 904. A broker sends its id to a controller only (formats
+4.8), so a heartbeat with an id is for the controller.
 
 Source: client protocol 1; docs/name-server.md.
 """
@@ -26,15 +26,15 @@ __all__ = ["EmbeddedNameServer"]
 
 class EmbeddedNameServer:
     """
-    The routes that a controller's process serves, if it serves any. For one event loop.
+    The embedded name server, if it is configured. For one event loop.
 
     Args:
-        settings: whether, and where.
+        settings: of the controller: where the name server listens, if at all.
         clock_ns: boot time.
-        say: one line for people.
+        say: receives one line for people.
 
     Attributes:
-        place: where it listens by itself; empty: nowhere, or with the controller.
+        address: the address of its own port; empty: it has none.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EmbeddedNameServer:
         clock_ns: Callable[[], int],
         say: Callable[[str], object],
     ) -> None:
-        self.place = ""
+        self.address = ""
         self._settings = settings
         self._routes = name_server(lambda: clock_ns() // 1_000_000, say)
         self._server = RemotingServer(
@@ -63,25 +63,25 @@ class EmbeddedNameServer:
 
     def closed(self, connection: Connection) -> None:
         """
-        A connection to the controller's port has ended.
+        Takes note of the end of a connection to the controller's port.
         """
         self._routes.closed(connection)
 
     async def start(self) -> None:
         """
-        Listens, where it has a port of its own.
+        Listens, if it has a port of its own.
 
         Raises:
-            StorageError: its address cannot be had.
+            StorageError: it cannot listen on its address.
         """
         settings = self._settings
         if settings.nameserver and not settings.shares_port:
             host, port = await self._server.start(*settings.nameserver_at)
-            self.place = f"{host}:{port}"
+            self.address = f"{host}:{port}"
 
     async def run(self) -> None:
         """
-        Forgets who is silent, for ever.
+        Removes silent brokers at intervals, until it is cancelled.
         """
         while True:
             await asyncio.sleep(EXPIRE_PERIOD_MS / 1000)
@@ -89,7 +89,7 @@ class EmbeddedNameServer:
 
     async def aclose(self) -> None:
         """
-        Lets go of who is connected to its own port.
+        Closes its own port and the connections to it.
         """
         await self._server.close()
 

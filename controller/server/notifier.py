@@ -1,5 +1,5 @@
 """
-Tells brokers who is master, off the way of requests.
+Notifies brokers of a new master, apart from the handling of requests.
 
 Source: formats 4.9; R57, R74 to R76.
 """
@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from pystore.controller.protocol.server_codec_answers import notification
+from pystore.controller.protocol.server_codec_answers import encode_notification
 from pystore.controller.server.notifications import Notification, Notifications
 from pystore.errors import PystoreError
 from pystore.remoting.codes import RequestCode
@@ -24,16 +24,16 @@ _IDLE_S = 60.0
 
 class NotificationSender:
     """
-    Sends notices. For one event loop.
+    Sends notifications. For one event loop.
 
     Args:
-        send: sends a request to the broker of a notice, and raises a `PystoreError`
-            if that failed.
+        send: sends a request to the broker of a notification; raises a `PystoreError`
+            on failure.
         clock_ns: boot time.
-        draw: chance, for pauses.
+        draw: randomness for pauses.
 
     Attributes:
-        notifications: who is to be told; call `wake` after a change.
+        notifications: the pending ones; call `wake` after a change.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class NotificationSender:
         draw: random.Random,
     ) -> None:
         self.notifications = Notifications()
-        self._hand_over = send
+        self._send_request = send
         self._clock_ns = clock_ns
         self._draw = draw
         self._wake = asyncio.Event()
@@ -52,19 +52,21 @@ class NotificationSender:
 
     def wake(self) -> None:
         """
-        Somebody else is to be told.
+        Wakes the sender after a change of `notifications`.
         """
         self._wake.set()
 
     async def run(self) -> None:
         """
-        Sends what is due, for ever.
+        Sends due notifications until it is cancelled.
         """
         try:
             while True:
                 self._wake.clear()
-                while (notice := self.notifications.next(self._clock_ns())) is not None:
-                    task = asyncio.create_task(self._send(notice))
+                while (
+                    notification := self.notifications.next(self._clock_ns())
+                ) is not None:
+                    task = asyncio.create_task(self._send(notification))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
                 await self._pause()
@@ -81,20 +83,22 @@ class NotificationSender:
             async with asyncio.timeout(max(left_s, 0)):
                 await self._wake.wait()
         except TimeoutError:
-            # Something is due, or nothing ever was.
+            # A notification is due, or the idle time is over.
             return
 
-    async def _send(self, notice: Notification) -> None:
-        fields, body = notification(notice.leadership, notice.agreed)
+    async def _send(self, notification: Notification) -> None:
+        fields, body = encode_notification(notification.leadership, notification.agreed)
         request = RemotingCommand(
             RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext_fields=fields, body=body
         )
         has_worked = True
         try:
-            await self._hand_over(notice, request)
+            await self._send_request(notification, request)
         except PystoreError:
-            # It is told again, and asks by itself.
+            # The broker is notified again, and it also polls.
             has_worked = False
         now_ns = self._clock_ns()
-        self.notifications.sent(notice, now_ns, self._draw.random(), worked=has_worked)
+        self.notifications.sent(
+            notification, now_ns, self._draw.random(), worked=has_worked
+        )
         self.wake()

@@ -1,9 +1,9 @@
 """
-Whether this process stood still: stopped, swapped out, or on a machine that slept.
+Detects a pause of this process: stopped, swapped out, or on a suspended machine.
 
-Whoever was silent meanwhile may be alive: what he said waits to be read, or he gave up
-and is about to connect again. So a controller that stood still knows as little of who
-is alive as one that has just begun to lead (R226).
+A broker that seemed silent during the pause may be alive: its heartbeats wait in the
+socket, or it has given up and will connect again. So after a pause a controller knows
+as little about live brokers as a new leader (R226).
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from collections.abc import Callable
 
 from pystore.clocks import boottime_ns
 
-__all__ = ["STOOD_STILL_S", "PauseDetector"]
+__all__ = ["PAUSE_MIN_S", "PauseDetector"]
 
-STOOD_STILL_S = 1.0
-"""RocketMQ's brokers give a heartbeat up, and its connection, after as long."""
-_LOOK_S = 0.25
+PAUSE_MIN_S = 1.0
+"""After this time RocketMQ's brokers give a heartbeat and its connection up."""
+_READ_S = 0.25
 
 
 class PauseDetector:
     """
-    Of one event loop.
+    The detector of one event loop.
 
     Args:
-        clock_ns: goes on while the process stands still.
+        clock_ns: a clock that advances while the process is paused.
     """
 
     def __init__(self, clock_ns: Callable[[], int] = boottime_ns) -> None:
         self._clock_ns = clock_ns
-        self._looked_ns = clock_ns()
-        self._has_stood = False
+        self._read_ns = clock_ns()
+        self._was_paused = False
 
     async def run(self) -> None:
         """
-        Looks at the clock, again and again.
+        Reads the clock at intervals.
         """
         while True:
-            await asyncio.sleep(_LOOK_S)
-            self._look()
+            await asyncio.sleep(_READ_S)
+            self._read_clock()
 
-    def stood_still(self) -> bool:
+    def was_paused(self) -> bool:
         """
-        Returns whether the loop did not run for a while until now. It is said once.
+        Returns whether the loop was paused since the last call.
         """
-        self._look()
-        has_stood, self._has_stood = self._has_stood, False
-        return has_stood
+        self._read_clock()
+        was_paused, self._was_paused = self._was_paused, False
+        return was_paused
 
-    def _look(self) -> None:
-        before_ns, self._looked_ns = self._looked_ns, self._clock_ns()
-        if self._looked_ns - before_ns > STOOD_STILL_S * 1_000_000_000:
-            self._has_stood = True
+    def _read_clock(self) -> None:
+        before_ns, self._read_ns = self._read_ns, self._clock_ns()
+        if self._read_ns - before_ns > PAUSE_MIN_S * 1_000_000_000:
+            self._was_paused = True

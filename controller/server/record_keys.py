@@ -1,8 +1,8 @@
 """
-Where in the record store a controller keeps what. Pure.
+The keys of a controller in the record store. Pure.
 
-All keys begin alike, so that others may share the store. A set's names are escaped,
-so that neither of them can pass for a part of another key.
+All keys have one prefix, so that other programs may share the store. The names of a set
+are escaped, so that a name cannot look like a part of another key.
 
 Source: R37; docs/controller.md.
 """
@@ -25,19 +25,19 @@ __all__ = [
 ]
 
 LEADER = "controller/leader"
-"""Who holds it leads; its value is the leader's address."""
+"""The controller that holds it leads; its value is the address of the leader."""
 
 PEERS = "controller/peers/"
-"""One record for each controller that runs, held by it."""
+"""One record for each running controller, held by it."""
 
 PROOF = "controller/proof"
-"""Is written again and again by who leads, to prove that it still does (C2)."""
+"""Written at intervals by the leader, to prove that it still leads (C2)."""
 
 SETS = "controller/sets/"
 """One record for each set of brokers."""
 
 SETTINGS = "controller/settings"
-"""What an administrator changed while controllers ran."""
+"""The settings that an administrator changed while controllers ran."""
 
 
 def set_key(cluster: str, name: str) -> str:
@@ -54,7 +54,7 @@ def set_key(cluster: str, name: str) -> str:
 
 def names_of(key: str) -> tuple[str, str]:
     """
-    Returns cluster and name of the set whose key this is, or would be.
+    Returns cluster and name of the set with this key.
     """
     cluster, _, name = key.removeprefix(SETS).partition("/")
     return _read(cluster), _read(name)

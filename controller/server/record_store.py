@@ -1,5 +1,5 @@
 """
-Which record store a controller uses: LMDB for one host, ZooKeeper for several.
+The record store of a controller: LMDB for one host, ZooKeeper for several.
 
 Source: design 8; docs/record-store.md.
 """
@@ -15,20 +15,21 @@ from pystore.records.record_store import RecordStore
 
 __all__ = ["record_store"]
 
-_POLL_S = 0.05  # several controllers of one host wait for each other that often
-_TIMEOUT_S = 3.0  # so long brokers wait for an answer
+_POLL_S = 0.05  # how often a waiting controller of the same host looks for the leader
+_TIMEOUT_S = 3.0  # how long brokers wait for an answer
 
 
 def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
     """
-    Returns what opens a session with the record store; it may block.
+    Returns a function that opens a session with the record store; it may block.
 
     Raises:
-        InvalidError: no store is named, or two, or ZooKeeper's client is missing.
+        InvalidError: no store or two stores are named, or ZooKeeper's client is
+            missing.
     """
     if bool(settings.store) == bool(settings.zookeeper):
         raise InvalidError(
-            "say where the records are: --store DIR for one host, or --zookeeper "
+            "give the record store: --store DIR for one host, or --zookeeper "
             "HOSTS for several"
         )
     if settings.store:
@@ -36,7 +37,7 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
     try:
         from pystore.records.zookeeper_store import ZookeeperStore  # noqa: PLC0415
     except ImportError as error:
-        # An extra, which one host does not need.
+        # An extra, which a single host does not need.
         raise InvalidError(
             "ZooKeeper needs kazoo: pip install 'pystore-commitlog[zookeeper]'"
         ) from error

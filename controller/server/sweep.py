@@ -1,8 +1,8 @@
 """
-What a set of brokers needs at this moment, though nobody asks for it. Pure.
+The commands that a controller gives itself for a set of brokers. Pure.
 
-It is looked at again and again, so nothing that was missed is missed for ever: a set
-that could not elect is tried until it can (R231).
+Each set is checked repeatedly, so a missed event does no lasting harm: a set without an
+electable broker is tried until it has one (R231).
 
 Source: safety B2, C3; R59, R62, R226, R231.
 """
@@ -22,26 +22,26 @@ from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
 
-__all__ = ["needs"]
+__all__ = ["due_commands"]
 
 
-def needs(
-    state: SetState, facts: Facts, *, leases_are_over: bool, sees_ends: bool
+def due_commands(
+    state: SetState, facts: Facts, *, leases_are_over: bool, commits_ends: bool
 ) -> Iterator[Command]:
     """
-    Yields the commands that a controller gives itself.
+    Yields the commands that are due.
 
     Args:
         state: of the set.
-        facts: of this moment.
-        leases_are_over: no former master has one any more.
-        sees_ends: it is time to remember how far brokers reached.
+        facts: at this moment.
+        leases_are_over: the leases of all former masters have expired.
+        commits_ends: whether log ends are to be committed now.
     """
     if leases_are_over and state.unreleased:
         yield EndLeases(state.epoch)
-    if sees_ends and any(_reaches_further(state, facts)):
+    if commits_ends and any(_reaches_further(state, facts)):
         yield SeeEnds()
-    # Without anybody alive there is nobody to elect: who comes back goes on.
+    # No broker is alive, so none can be elected: a returning master continues.
     if living_leadership(state, facts) is None and any(_alive(state, facts)):
         yield Elect(Trigger.CONTROLLER)
 
@@ -52,7 +52,8 @@ def _alive(state: SetState, facts: Facts) -> Iterator[bool]:
 
 def _reaches_further(state: SetState, facts: Facts) -> Iterator[bool]:
     """
-    A Java broker is judged by no end: it tells nothing of its restarts.
+    Yields true for each broker whose log grew. Java brokers do not count: they report
+    no restarts, so their log ends are never compared.
     """
     return (
         facts.position(one) > one.seen

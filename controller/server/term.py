@@ -1,8 +1,8 @@
 """
-What a controller does while it leads: one term.
+The work of the leading controller: one term.
 
-Everything here is dropped when the term is lost, and made anew from the records by
-whoever leads next.
+Everything here is dropped when the term is lost. The next leader builds it again from
+the records.
 
 Source: safety C1 to C3; R222, R226, R228, R231; docs/controller.md.
 """
@@ -29,7 +29,7 @@ from pystore.controller.server.history import ChangeHistory
 from pystore.controller.server.last_refusals import LastRefusals
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
-from pystore.controller.server.sweep import needs
+from pystore.controller.server.sweep import due_commands
 from pystore.errors import (
     PystoreError,
     SessionLostError,
@@ -45,15 +45,15 @@ __all__ = ["HandedOver", "LeaderTerm"]
 
 _S = 1_000_000_000
 _ENDS_S = 30
-"""How often ends are remembered: a controller that dies forgets what came after."""
-_LOOK_MIN_S = 0.01
+"""Between two commits of log ends; a dying controller loses the later ones."""
+_WAIT_MIN_S = 0.01
 _SETS_AT_ONCE = 100
 _RETRY_S = 0.2
 
 
 class HandedOver(SessionLostError):
     """
-    The term ends because an operator wants it to.
+    An operator ended the term.
     """
 
 
@@ -62,20 +62,20 @@ class LeaderTerm:
     One term of one controller. For one event loop.
 
     Args:
-        store: that holds the records.
+        store: the record store.
         authority: of the term.
         liveness: the heartbeats, which outlive the term.
-        settings: asked whenever one matters.
-        changed: is told of every change once it is committed: before, after.
+        settings: returns the present settings.
+        changed: called with the old and the new state after each commit.
         clock_ns: boot time.
-        draw: chance, for pauses.
-        say: one line for people.
-        pause_detector: says whether this process stood still.
+        draw: randomness for pauses.
+        say: receives one line for people.
+        pause_detector: detects that this process was paused.
 
     Attributes:
         sets: of the term.
         authority: of the term.
-        history: of the sets, in this term.
+        history: the decisions of this term.
     """
 
     def __init__(
@@ -112,25 +112,25 @@ class LeaderTerm:
         self._gives_up = asyncio.Event()
         self._refusals = LastRefusals()
         self._pause_detector = pause_detector
-        self._hears_all_ns = 0
+        self._warm_at_ns = 0
 
     @property
     def is_proven(self) -> bool:
         """
-        Whether a role may be named at this moment (C2).
+        Whether this controller may name a master at this moment (C2).
         """
         return self.authority.is_proven(self._clock_ns())
 
     def facts(self, state: SetState) -> Facts:
         """
-        Returns what is true of a set at this moment.
+        Returns the facts about a set at this moment.
         """
         now_ns = self._clock_ns()
-        if self._pause_detector.stood_still():
-            self._hears_all_ns = now_ns + LEASE_MS * 1_000_000
-        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._hears_all_ns
+        if self._pause_detector.was_paused():
+            self._warm_at_ns = now_ns + LEASE_MS * 1_000_000
+        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._warm_at_ns
         return Facts(
-            self._liveness.pulses(state.key, now_ns),
+            self._liveness.last_heartbeats(state.key, now_ns),
             may_replace=is_warm,
             is_unclean_allowed=self._settings().enable_elect_unclean_master,
         )
@@ -140,14 +140,14 @@ class LeaderTerm:
         Leads, until the term is lost.
 
         Raises:
-            SessionLostError: another controller leads, or may.
+            SessionLostError: another controller leads, or may lead.
         """
         tasks = [
             asyncio.create_task(work)
             for work in (
                 self.sets.run(),
                 self._prove(),
-                self._look(),
+                self._run_checks(),
                 self._hand_over(),
                 self._pause_detector.run(),
             )
@@ -163,17 +163,17 @@ class LeaderTerm:
 
     def give_up(self) -> None:
         """
-        An operator wants another controller to lead.
+        Ends the term on behalf of an operator, so that another controller leads.
         """
         self._gives_up.set()
 
     async def _hand_over(self) -> None:
         await self._gives_up.wait()
-        raise HandedOver("an operator wants another one to")
+        raise HandedOver("an operator transferred the leadership")
 
     def describe(self, names: SetKey) -> bytes:
         """
-        Returns everything that is known of a set, as a body.
+        Returns the details of a set as a body.
         """
         now_ns = self._clock_ns()
         state = self.sets.state(names)
@@ -187,38 +187,39 @@ class LeaderTerm:
         )
 
     async def ask(
-        self, names: SetKey, command: Command, asker: str = ""
+        self, names: SetKey, command: Command, requester: str = ""
     ) -> CommandOutcome:
         """
-        Decides and commits; see `BrokerSets.ask`.
+        Decides and commits a command; see `BrokerSets.ask`.
 
         Args:
             names: of the set.
-            command: what is asked.
-            asker: an address; empty: this controller.
+            command: to decide.
+            requester: the address of the requester; empty: this controller.
 
         Raises:
-            UnknownOutcomeError: also if it is done, but no role may be named any more.
+            UnknownOutcomeError: also if the command is committed, but this controller
+                may not name a master any more.
         """
-        self.insist()
+        self.require_proof()
         outcome = await self.sets.ask(names, command)
-        self.history.note(asker, command, outcome.decision, outcome.state)
-        if asker and isinstance(outcome.decision, Rejected):
+        self.history.note(requester, command, outcome.decision, outcome.state)
+        if requester and isinstance(outcome.decision, Rejected):
             refusal = self._refusals.note(
                 outcome.state, outcome.decision, self._clock_ns()
             )
             if refusal is not None:
-                self._give(names, [NoteRefusal(refusal)])
+                self._start(names, [NoteRefusal(refusal)])
         if not self.is_proven:
             raise UnknownOutcomeError(
-                "this controller cannot prove any more that it leads: ask again"
+                "this controller cannot prove any more that it leads; ask again"
             )
         return outcome
 
-    def insist(self) -> None:
+    def require_proof(self) -> None:
         """
         Raises:
-            NotLeading: no role may be named at this moment (C2).
+            NotLeading: this controller may not name a master at this moment (C2).
         """
         if not self.is_proven:
             raise NotLeading("this controller cannot prove that it leads")
@@ -226,65 +227,65 @@ class LeaderTerm:
     def grant(self, names: SetKey, heartbeat: Heartbeat, epoch: int) -> tuple[int, int]:
         """
         Returns length in ms and epoch of the lease that answers a heartbeat; 0 and 0:
-        there is none.
+        no lease.
         """
         now_ns = self._clock_ns()
         state = self.sets.known(names)
-        asker = Member(heartbeat.broker_id, heartbeat.incarnation)
+        requester = Member(heartbeat.broker_id, heartbeat.incarnation)
         if state is None or not self.authority.is_proven(now_ns):
             return 0, 0
         length_ms = self._leases.grant(
-            state, asker, epoch, heartbeat.timeout_ms, now_ns
+            state, requester, epoch, heartbeat.timeout_ms, now_ns
         )
         return (length_ms, state.epoch) if length_ms else (0, 0)
 
-    def resign(self, names: SetKey, asker: Member, epoch: int) -> None:
+    def resign(self, names: SetKey, requester: Member, epoch: int) -> None:
         """
-        A broker says with every heartbeat that it gave a mastership up.
+        Takes the resignation that a former master repeats in every heartbeat.
         """
         state = self.sets.known(names)
         if state is None:
             return
-        is_master = state.master == asker and state.epoch == epoch
-        if is_master or asker in state.unreleased:
-            self._give(names, [StepDown(asker, epoch)])
+        is_master = state.master == requester and state.epoch == epoch
+        if is_master or requester in state.unreleased:
+            self._start(names, [StepDown(requester, epoch)])
 
-    def look_at(self, names: SetKey) -> None:
+    def check_soon(self, names: SetKey) -> None:
         """
-        Something is new about a set: it is looked at now.
+        Schedules a check of a set now, because something changed.
         """
         self._urgent.add(names)
         self._wake.set()
 
-    # -- work that nobody asked for ------------------------------------------
+    # -- the controller's own commands ------------------------------------------
 
-    async def _look(self) -> None:
+    async def _run_checks(self) -> None:
         """
-        Looks at what is urgent at once, and at all sets now and then.
+        Checks urgent sets at once, and all sets at intervals.
         """
         all_at_ns = self._clock_ns()
         while True:
             self._wake.clear()
             now_ns = self._clock_ns()
             is_sweep = now_ns >= all_at_ns
-            sees_ends = is_sweep and now_ns >= self._ends_at_ns
-            some = self.sets.names() if is_sweep else self._now(now_ns)
+            commits_ends = is_sweep and now_ns >= self._ends_at_ns
+            some = self.sets.names() if is_sweep else self._urgent_sets(now_ns)
             for number, names in enumerate(some, 1):
                 state = self.sets.known(names)
                 if state is not None:
-                    self._help(state, now_ns, sees_ends=sees_ends)
+                    self._check(state, now_ns, commits_ends=commits_ends)
                 if number % _SETS_AT_ONCE == 0:
-                    # Heartbeats and requests wait for nobody's thousands of sets.
+                    # Heartbeats and requests must not wait for thousands of sets.
                     await asyncio.sleep(0)
-            if sees_ends:
+            if commits_ends:
                 self._ends_at_ns = now_ns + _ENDS_S * _S
             if is_sweep:
                 all_at_ns = self._next_sweep_ns(now_ns)
-            await self._pause(all_at_ns)
+            await self._wait(all_at_ns)
 
-    def _now(self, now_ns: int) -> set[SetKey]:
+    def _urgent_sets(self, now_ns: int) -> set[SetKey]:
         """
-        Returns the sets about which something is new.
+        Returns the sets that changed since the last call, or whose time has come.
         """
         self._urgent.update(names for names, _ in self._liveness.expire(now_ns))
         while self._due and self._due[0][0] <= now_ns:
@@ -294,15 +295,15 @@ class LeaderTerm:
 
     def _next_sweep_ns(self, now_ns: int) -> int:
         interval_ms = self._settings().scan_inactive_master_interval
-        # Controllers that began together do not keep step.
+        # Controllers that began together must not stay in step.
         jitter = self._draw.uniform(0.75, 1.25)
         next_ns = now_ns + int(interval_ms * jitter * 1_000_000)
         replaces_ns = self.authority.replaces_at_ns
         return min(next_ns, replaces_ns) if now_ns < replaces_ns else next_ns
 
-    async def _pause(self, until_ns: int) -> None:
+    async def _wait(self, until_ns: int) -> None:
         """
-        Until something is urgent, or may be: somebody's time is over, or a lease.
+        Waits until a set is urgent, or until a heartbeat or a lease expires.
         """
         expires_ns = self._liveness.expires_ns
         if expires_ns is not None:
@@ -311,53 +312,53 @@ class LeaderTerm:
             until_ns = min(until_ns, self._due[0][0])
         left_s = (until_ns - self._clock_ns()) / _S
         try:
-            async with asyncio.timeout(max(left_s, _LOOK_MIN_S)):
+            async with asyncio.timeout(max(left_s, _WAIT_MIN_S)):
                 await self._wake.wait()
         except TimeoutError:
             # Nothing was urgent.
             return
 
-    def _help(self, state: SetState, now_ns: int, *, sees_ends: bool) -> None:
+    def _check(self, state: SetState, now_ns: int, *, commits_ends: bool) -> None:
         if not self.authority.is_proven(now_ns):
             return
         due_ns = self._leases.due_ns(state)
         if due_ns is not None and due_ns > now_ns:
             heappush(self._due, (due_ns, state.key))
-        commands = needs(
+        commands = due_commands(
             state,
             self.facts(state),
             leases_are_over=due_ns is not None and due_ns <= now_ns,
-            sees_ends=sees_ends,
+            commits_ends=commits_ends,
         )
-        self._give(state.key, list(commands))
+        self._start(state.key, list(commands))
 
-    def _give(self, names: SetKey, commands: Sequence[Command]) -> None:
+    def _start(self, names: SetKey, commands: Sequence[Command]) -> None:
         if names in self._busy:
             self._again.add(names)
         elif commands:
-            task = asyncio.create_task(self._try(names, commands))
+            task = asyncio.create_task(self._run_commands(names, commands))
             self._busy[names] = task
-            task.add_done_callback(lambda _: self._tried(names))
+            task.add_done_callback(lambda _: self._ended(names))
 
-    async def _try(self, names: SetKey, commands: Sequence[Command]) -> None:
+    async def _run_commands(self, names: SetKey, commands: Sequence[Command]) -> None:
         try:
             for command in commands:
                 await self.ask(names, command)
         except PystoreError as error:
-            # The next look tries again; the same line is said once.
+            # The next check tries again; the same line is reported once.
             if str(error) != self._said:
                 self._said = str(error)
-                self._say(f"{names[1]} of {names[0]}: {error}")
+                self._say(f"broker set {names[1]} of cluster {names[0]}: {error}")
 
-    def _tried(self, names: SetKey) -> None:
+    def _ended(self, names: SetKey) -> None:
         self._busy.pop(names, None)
         if names in self._again:
             self._again.discard(names)
-            self.look_at(names)
+            self.check_soon(names)
 
     async def _prove(self) -> None:
         """
-        Proves the term, also when there is nothing to commit (C2).
+        Proves the term at intervals, also when there is nothing to commit (C2).
         """
         while True:
             due_ns = self.authority.prove_at_ns
@@ -377,7 +378,8 @@ class LeaderTerm:
         except SessionLostError:
             raise
         except (StorageError, UnavailableError, UnknownOutcomeError):
-            # Meanwhile nothing is granted or told; the session may outlive it.
+            # Without a proof nothing is granted or sent; the session may outlive the
+            # failure.
             await asyncio.sleep(_RETRY_S)
             return
         if version is None:
@@ -391,4 +393,4 @@ class LeaderTerm:
         if not after.is_known:
             self._leases.forget(after.key)
         self._changed(before, after)
-        self.look_at(after.key)
+        self.check_soon(after.key)

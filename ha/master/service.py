@@ -33,8 +33,9 @@ from pystore.ha.master.connection import LinkOwner, SlaveConnectionThreads
 from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
 from pystore.ha.master.set_change_requests import SetChangeRequests
-from pystore.ha.master.transport import SlaveSocket, exposure, listen
+from pystore.ha.master.transport import SlaveSocket, listen
 from pystore.message.message import form_of
+from pystore.net.address import exposure_warning
 from pystore.replicaset import AgreedSet, Member
 
 if TYPE_CHECKING:
@@ -178,7 +179,12 @@ class MasterService:
                 f"cannot listen on {host}:{port}: {error.strerror or error}",
                 errno=error.errno,
             ) from error
-        warning = exposure(host, listener.getsockname()[1])
+        warning = exposure_warning(
+            host,
+            listener.getsockname()[1],
+            "replication",
+            "a stranger can read the log and acknowledge it",
+        )
         if warning is not None:
             self._mastership.say(warning)
         return listener

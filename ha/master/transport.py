@@ -13,7 +13,6 @@ Source: docs/replication.md.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 import struct
 import zlib
@@ -32,7 +31,6 @@ __all__ = [
     "GATHER_FRAMES",
     "LinkLost",
     "SlaveSocket",
-    "exposure",
     "listen",
 ]
 
@@ -55,27 +53,6 @@ class LinkLost(Exception):
     """
     The link ended; the text says why. This is no error of the store.
     """
-
-
-def exposure(host: str, port: int) -> str | None:
-    """
-    Returns a warning if other machines can reach that address.
-    """
-    if host == "localhost" or _is_loopback(host):
-        return None
-    return (
-        f"warning: replication listens on {host or 'every address'}:{port}, without "
-        "passwords or encryption: any host that reaches this port can read the log "
-        "and acknowledge it; restrict the port by a firewall"
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        # A name, or empty for every address: it may not be loopback.
-        return False
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -16,7 +16,8 @@ from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.follower import Follower, FollowerEnvironment, FollowerStatus
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import MasterStream, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, connect
+from pystore.net.address import parse_address
 
 __all__ = ["FollowerThread"]
 

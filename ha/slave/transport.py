@@ -30,7 +30,6 @@ __all__ = [
     "MasterStream",
     "StreamLost",
     "connect",
-    "parse_address",
 ]
 
 CONNECT_MS = 5_000
@@ -50,22 +49,6 @@ class StreamLost(Exception):
     """
     The link ended, or cannot be made; the text says why. This is no error of a store.
     """
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """
-    Returns host and port of ``HOST:PORT``; an IPv6 host may stand in brackets.
-
-    Raises:
-        ValueError: the text is no address.
-    """
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit():
-        raise ValueError(f"{text!r} is no HOST:PORT")
-    if not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r}: a port is within 1 and 65535")
-    return host, int(port)
 
 
 def connect(

@@ -1,5 +1,5 @@
 """
-A broker: a replica of a store, and what connects it with its controllers.
+A broker: a replica of a store with its connection to the controllers.
 
-Replication and controllers know nothing of each other; here they meet.
+Replication and controller do not import each other; this package connects them.
 """

@@ -1,11 +1,11 @@
 """
-The controller as a replica asks it: from any thread, over the event loop of a client.
+The gateway of a replica to its controller: from any thread to a client's event loop.
 
-It is `pystore.ha.master.set_change_requests.ControllerGateway`. Each change of the
-SyncStateSet is sent once. What a refusal leaves open is read from the controller
-(1004), because RocketMQ's tells no set with one; without a newer set a refusal settles
-the change that it answers and no earlier one. So with a controller of RocketMQ, which
-refuses a fence (2013), a change without an answer counts until the set moves on.
+It implements `pystore.ha.master.set_change_requests.ControllerGateway`. Each change of
+the SyncStateSet is sent once. RocketMQ's refusals contain no set, so after a refusal
+the set is read from the controller (1004). Without a newer set a refusal settles only
+the change that it answers, and no earlier one. So with a controller of RocketMQ, which
+refuses a fence (2013), an unanswered change counts until the set changes.
 
 Source: R93, R101 to R112, R117 to R119; formats 4.2; docs/in-sync.md.
 """
@@ -38,7 +38,7 @@ __all__ = ["ThreadedGateway", "alteration"]
 
 _Answer = AgreedSet | SetRefusal | None
 
-# The set may be another than the one from which the change was computed.
+# The set may differ from the one that the change was computed from.
 _OUTDATED = frozenset(
     {
         ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
@@ -51,13 +51,13 @@ _OUTDATED = frozenset(
 
 class ThreadedGateway:
     """
-    Asks until it is closed. Any thread, but for what says otherwise.
+    The gateway, until it is closed. Any thread, unless a method says otherwise.
 
     Args:
         calls: to the controller.
-        loop: that carries the calls out, and runs until this is closed.
-        identity: the broker's.
-        heard: is told who is master, where that was read on the way; on the loop.
+        loop: the event loop of the calls; it runs until this is closed.
+        identity: of the broker.
+        on_master: called on the loop with each master that was read on the way.
     """
 
     def __init__(
@@ -65,84 +65,88 @@ class ThreadedGateway:
         calls: ControllerCalls,
         loop: asyncio.AbstractEventLoop,
         identity: BrokerIdentity,
-        heard: Callable[[MasterInfo], object],
+        on_master: Callable[[MasterInfo], object],
     ) -> None:
         self._calls = calls
         self._loop = loop
         self._identity = identity
-        self._heard = heard
+        self._on_master = on_master
         self._broker_ids = frozenset({identity.broker_id})
         self._resigned_epoch = -1
         self._lock = threading.Lock()
-        self._under_way: set[Future[_Answer]] = set()
+        self._in_flight: set[Future[_Answer]] = set()
         self._is_closed = False
 
     @property
     def resigned_epoch(self) -> int:
         """
-        Of the mastership that was given up last; -1: none. Heartbeats tell it (C3).
+        The epoch of the last resigned mastership; -1: none. Heartbeats contain it (C3).
         """
         return self._resigned_epoch
 
     def broker_ids(self) -> frozenset[int]:
         """
-        Whom the controller knew when `learn_brokers` asked.
+        Returns the ids that the controller had allocated at the last `learn_brokers`.
         """
         return self._broker_ids
 
     async def learn_brokers(self) -> None:
         """
-        Asks which ids were given away in this set; on the loop. They are those below
-        the next one. Without an answer what is known stays.
+        Reads which ids are allocated in this set: those below the next id. On the loop.
+        Without an answer the known ids stay.
         """
-        who = self._identity
-        request = GetNextBrokerId(who.cluster, who.broker)
+        identity = self._identity
+        request = GetNextBrokerId(identity.cluster, identity.broker)
         answer = await self._calls.get_next_broker_id(request)
         if isinstance(answer, NextBrokerId):
-            self._broker_ids = frozenset({*range(1, answer.broker_id), who.broker_id})
+            self._broker_ids = frozenset(
+                {*range(1, answer.broker_id), identity.broker_id}
+            )
 
     def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
         """
-        Asks for a change of the SyncStateSet, and waits for the answer, which comes in
-        bounded time; see `pystore.ha.master.set_change_requests.ControllerGateway.ask`.
-        Not on the loop.
+        Requests a change of the SyncStateSet and waits for the answer, in bounded time;
+        see `pystore.ha.master.set_change_requests.ControllerGateway.ask`. Not on the
+        loop.
         """
         with self._lock:
             if self._is_closed:
                 return SetRefusal()
-            asking = asyncio.run_coroutine_threadsafe(self._alter(change), self._loop)
-            self._under_way.add(asking)
+            pending = asyncio.run_coroutine_threadsafe(self._alter(change), self._loop)
+            self._in_flight.add(pending)
         try:
-            return asking.result()
+            return pending.result()
         except CancelledError:
-            # Closed meanwhile: it may have been sent.
+            # Closed during the wait: the request may have been sent.
             return None
         finally:
             with self._lock:
-                self._under_way.discard(asking)
+                self._in_flight.discard(pending)
 
     def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
         """
-        Keeps, for the next heartbeat, that an epoch was given up.
+        Stores the resigned epoch for the next heartbeat.
         """
         self._resigned_epoch = max(epoch, self._resigned_epoch)
 
     def close(self) -> None:
         """
-        Asks no more; who waits for an answer gets none. Again is fine.
+        Closes the gateway; waiting calls get no answer. Idempotent.
         """
         with self._lock:
             self._is_closed = True
-            under_way = list(self._under_way)
-        for asking in under_way:
-            asking.cancel()
+            in_flight = list(self._in_flight)
+        for pending in in_flight:
+            pending.cancel()
 
     async def _alter(self, change: SetChange) -> _Answer:
-        who = self._identity
-        request = AlterSyncStateSet(who.broker, alteration(change, who.broker_id))
+        identity = self._identity
+        request = AlterSyncStateSet(
+            identity.broker, alteration(change, identity.broker_id)
+        )
         match await self._calls.alter_sync_state_set(request):
             case AgreedSet() as committed:
-                # One that did not rise would leave the change open for ever.
+                # A set with the same epoch would leave the change open for ever.
                 return self._newer(committed, change)
             case CallUnanswered(may_be_done=True):
                 return None
@@ -160,8 +164,8 @@ class ThreadedGateway:
         self, refused: CallRefused, change: SetChange
     ) -> AgreedSet | None:
         """
-        The set of this mastership as it is now; ``None``: it stayed, or it is not
-        known, or the mastership is over.
+        Returns the present set of this mastership; ``None``: it did not change, it is
+        unknown, or the mastership is over.
         """
         if refused.code not in _OUTDATED:
             return None
@@ -175,7 +179,7 @@ class ThreadedGateway:
         )
         if not isinstance(found, MasterInfo):
             return None
-        self._heard(found)
+        self._on_master(found)
         master = found.master and found.master.broker_id
         is_ours = (found.master_epoch, master) == (
             change.epoch,

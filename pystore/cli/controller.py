@@ -1,5 +1,5 @@
 """
-``pystore controller``: decides who is master of each set of brokers.
+``pystore controller``: decides the master of each broker set.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ import click
 
 from pystore.controller.server.config import (
     ControllerConfig,
-    parse_properties,
     parse_toml,
+    settings_of_properties,
 )
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
 from pystore.remoting.limits import RemotingLimits
+from pystore.rocketmq.properties_file import read_properties_file
 
 __all__ = ["controller"]
 
 _FILES_BESIDE = 1000
-"""Open files that are no connections."""
+"""Open files that are not connections."""
 
 _EXAMPLE = """\b
 Example: one controller for brokers on this machine
@@ -39,23 +40,23 @@ Example: with the name server of brokers and clients
 """
 
 
-@click.command(short_help="Decide who is master of each set.", epilog=_EXAMPLE)
+@click.command(short_help="Decide the master of each broker set.", epilog=_EXAMPLE)
 @click.option(
     "-c",
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="TOML, or RocketMQ's controller.properties; options go before it.",
+    help="TOML, or RocketMQ's controller.properties; options override it.",
 )
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Where brokers connect; this machine alone, port 9878, unless told otherwise.",
+    help="Address for brokers; by default port 9878, on this machine only.",
 )
 @click.option(
     "--address",
     metavar="HOST:PORT",
-    help="Under which brokers reach it, where that is another.",
+    help="Address that brokers use, if it differs from --listen.",
 )
 @click.option("--store", metavar="DIR", help="Directory of its records, for one host.")
 @click.option(
@@ -66,40 +67,41 @@ Example: with the name server of brokers and clients
     is_flag=False,
     flag_value="",
     metavar="[HOST:PORT]",
-    help="Be their name server, too; without an address on the same port.",
+    help="Be a name server, too; without an address on the same port.",
 )
 def controller(config: Path | None, **options: str | None) -> int:
     """
-    Give brokers their ids, elect masters, and keep who is in sync. Brokers may be
+    Allocate broker ids, elect masters, and keep the SyncStateSets. Brokers may be
     RocketMQ's (5.1.1 and newer, controller mode), and mqadmin works with it.
 
     It runs until stopped. Several controllers over one ZooKeeper replace each other:
-    one leads, the others answer who does.
+    one leads, and the others name it in their answers.
     """
     try:
         settings, said = _settings(config, options)
         open_store = record_store(settings)
     except InvalidError as error:
-        # Nothing was opened yet.
+        # Nothing is open yet.
         raise click.UsageError(str(error)) from error
     for line in said:
         _say(line)
     _allow_files()
-    # A line for each attempt to connect would bury ours, which say it once.
+    # kazoo logs each attempt to connect; our own lines report the problem once.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     return asyncio.run(_serve(Controller(settings, open_store, _say)))
 
 
 def _allow_files() -> None:
     """
-    Each connection is an open file, and many systems allow 1024 unless asked for more.
+    Raises the limit of open files: each connection needs one, and 1024 is a common
+    limit.
     """
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = RemotingLimits().connections_max + _FILES_BESIDE
     if most != resource.RLIM_INFINITY:
         wanted = min(wanted, most)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
-        # macOS refuses what it says it allows; then fewer connect.
+        # macOS may refuse the allowed maximum; then fewer brokers can connect.
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
@@ -110,10 +112,9 @@ def _settings(
     texts: dict[str, str] = {}
     said: list[str] = []
     if config is not None:
-        parse = parse_toml if config.suffix == ".toml" else parse_properties
-        texts, said = parse(config.read_text("utf-8"), str(config))
+        texts, said = _read_config(config)
     given = {name: text for name, text in options.items() if text is not None}
-    # Where the records are is told by one of both, and the command line wins.
+    # Only one record store may be named, and the command line wins.
     if "store" in given or "zookeeper" in given:
         texts.pop("store", None)
         texts.pop("zookeeper", None)
@@ -123,21 +124,33 @@ def _settings(
     return settings, said
 
 
+def _read_config(path: Path) -> tuple[dict[str, str], list[str]]:
+    if path.suffix != ".toml":
+        return settings_of_properties(read_properties_file(path), str(path))
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidError(
+            f"{path} is not a TOML file: the byte at offset {error.start} is not UTF-8"
+        ) from error
+    return parse_toml(text, str(path))
+
+
 def _say(line: str) -> None:
     try:
         click.echo(f"pystore: {line}", err=True)
     except OSError:
-        # Its log may lie on a full disk: who is served comes before who reads.
+        # The log may be on a full disk: serving brokers is more important.
         return
 
 
 async def _serve(node: Controller) -> int:
     loop = asyncio.get_running_loop()
 
-    def ready(place: str) -> None:
-        click.echo(f"pystore controller listens on {place}")
-        if node.names.place:
-            click.echo(f"pystore name server listens on {node.names.place}")
+    def ready(address: str) -> None:
+        click.echo(f"pystore controller listens on {address}")
+        if node.names.address:
+            click.echo(f"pystore name server listens on {node.names.address}")
 
     running = asyncio.ensure_future(node.run(ready))
     numbers: list[int] = []
@@ -151,7 +164,7 @@ async def _serve(node: Controller) -> int:
     try:
         await running
     except asyncio.CancelledError:
-        # Somebody asked to stop; what was answered is on disk.
+        # A signal; all answered commits are on disk.
         if not numbers:
             raise
     return 128 + numbers[0]

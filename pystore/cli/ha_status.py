@@ -12,7 +12,7 @@ from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json, pairs_text, table_text
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.slave.transport import StreamLost, parse_address
+from pystore.ha.slave.transport import StreamLost
 from pystore.ha.status_client import (
     LEARNER_ID,
     MasterStatus,
@@ -21,6 +21,7 @@ from pystore.ha.status_client import (
     ask_v3,
 )
 from pystore.ha.wire.codes import CheckResult
+from pystore.net.address import parse_address
 from pystore.text import count_text, json_keys, size_text
 
 __all__ = ["ha_status"]

@@ -17,10 +17,10 @@ from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
     adjusted,
     parse_settings,
-    read_properties,
 )
 from pystore.errors import InvalidError
 from pystore.recovery.dry_run import Inspection, inspect
+from pystore.rocketmq.properties_file import read_properties_file
 from pystore.store.commit_log import CommitLog
 from pystore.store.report import RecoveryReport, report_of
 from pystore.text import count_text, size_text
@@ -76,8 +76,8 @@ def recover(
     or lower; if lower, a rule of docs/crash-safety.md gives the reason. The exit code
     is 1 if promised bytes are bad: then nothing is changed without --accept-loss.
     """
-    texts = {} if config is None else read_properties(config)
     try:
+        texts = {} if config is None else read_properties_file(config)
         texts |= parse_settings(settings)
         inspection = inspect(store, lambda opening: adjusted(opening, texts))
     except InvalidError as error:

@@ -29,7 +29,8 @@ from pystore.ha.slave.follower import Follower, FollowerEnvironment
 from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import MasterStream, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, connect
+from pystore.net.address import parse_address
 from pystore.text import count_text, rate_text, seconds_text, size_text
 
 __all__ = ["replica"]

@@ -1,3 +1,3 @@
 """
-The routes that RocketMQ's name server answers: who has which topic, and where.
+RocketMQ's name server: the routes of topics to brokers.
 """

@@ -1,8 +1,8 @@
 """
-Who is in which set of brokers, as long as it is heard of. Pure: time is an argument.
+The live brokers of each set. Pure: time is an argument.
 
-A set stands while it has a broker. Of its masters the newest is remembered for as long,
-so that an older one that comes back late is not taken for it.
+A set exists while it has a broker. It remembers its newest master, so that an older
+master that returns late does not replace it.
 
 Source: client protocol 1.3, formats 3.8; R45, R46; docs/name-server.md.
 """
@@ -18,25 +18,25 @@ from pystore.remoting.route_bodies import BrokerData
 __all__ = ["MASTER_ID", "SILENCE_MAX_MS", "Broker", "BrokerRegistry", "BrokerSet"]
 
 MASTER_ID = 0
-"""What a master registers as, whatever its id is with a controller."""
+"""The id that a master registers with, whatever its id with a controller is."""
 
 SILENCE_MAX_MS = 120_000
-"""How long a registration counts that does not say so."""
+"""The validity of a registration that names none."""
 
 
 @dataclass(slots=True)
 class Broker:
     """
-    One broker, as it registered last.
+    One broker with its last registration.
 
     Attributes:
-        address: where clients reach it.
-        ha_address: where slaves reach it.
-        version: of its list of topics.
+        address: for clients.
+        ha_address: for slaves.
+        version: of its topics.
         filter_servers: their addresses.
         owner: the connection that it registered on.
-        heard_at_ms: when it was heard of.
-        timeout_ms: how long that counts.
+        last_message_ms: the time of its last message.
+        timeout_ms: how long it counts as alive after that.
     """
 
     address: str
@@ -44,22 +44,22 @@ class Broker:
     version: DataVersion
     filter_servers: tuple[str, ...]
     owner: object
-    heard_at_ms: int
+    last_message_ms: int
     timeout_ms: int = SILENCE_MAX_MS
 
 
 @dataclass(slots=True)
 class BrokerSet:
     """
-    Brokers of one name.
+    The brokers of one set.
 
     Attributes:
         cluster: of the set.
         name: of the set.
-        enable_acting_master: whether a slave may stand in for readers.
-        brokers: by the id that they registered as.
-        newest_master: of those that registered as master; it may have gone.
-        topics: the names of those that the set has.
+        enable_acting_master: whether a slave may serve readers in place of the master.
+        brokers: by the id that they registered with.
+        newest_master: the master with the latest epoch; it may be gone.
+        topics: the names of the set's topics.
     """
 
     cluster: str
@@ -71,17 +71,17 @@ class BrokerSet:
 
     def at(self, address: str) -> Broker | None:
         """
-        Returns the broker of that address.
+        Returns the broker with that address.
         """
         return next((b for b in self.brokers.values() if b.address == address), None)
 
     def newer(self, broker_id: int, claim: Broker) -> Broker | None:
         """
-        Returns who has this id, or had the mastership, since a later epoch.
+        Returns the broker that has this id, or had the mastership, with a later epoch.
         """
         holder = self.brokers.get(broker_id)
         if holder is None and broker_id == MASTER_ID and claim.version.state_version:
-            # 0 is a broker without a controller, which knows no epochs.
+            # Epoch 0: a broker without a controller, which has no epochs.
             holder = self.newest_master
         if holder is None or holder.address == claim.address:
             return None
@@ -90,7 +90,7 @@ class BrokerSet:
 
     def put(self, broker_id: int, claim: Broker) -> None:
         """
-        Enters a broker; its address stays under no other id.
+        Adds a broker; its address is removed from other ids.
         """
         self.take_out(lambda one: one.address == claim.address)
         self.brokers[broker_id] = claim
@@ -99,7 +99,7 @@ class BrokerSet:
 
     def take_out(self, is_gone: Callable[[Broker], bool]) -> list[Broker]:
         """
-        Takes brokers out, and returns them.
+        Removes brokers, and returns them.
         """
         gone = {i: one for i, one in self.brokers.items() if is_gone(one)}
         for broker_id in gone:
@@ -108,7 +108,7 @@ class BrokerSet:
 
     def data(self) -> BrokerData:
         """
-        Returns the set as a route tells it.
+        Returns the set for a route.
         """
         return BrokerData(
             self.cluster,
@@ -120,7 +120,7 @@ class BrokerSet:
 
 class BrokerRegistry:
     """
-    All sets, by name. One thread.
+    All broker sets, by name. One thread.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class BrokerRegistry:
 
     def enter(self, group: BrokerSet, broker_id: int, claim: Broker) -> None:
         """
-        Enters a broker into its set, which is entered with its first one.
+        Adds a broker to its set, and the set with its first broker.
         """
         self._sets[group.name] = group
         self._owned.setdefault(claim.owner, set()).add(group.name)
@@ -153,14 +153,14 @@ class BrokerRegistry:
 
     def discard(self, group: BrokerSet) -> None:
         """
-        Forgets a set.
+        Removes a set.
         """
         self._sets.pop(group.name, None)
 
     def owned_by(self, owner: object) -> list[BrokerSet]:
         """
-        Returns the sets of which brokers registered on a connection, and forgets that
-        they did.
+        Returns the sets with brokers that registered on a connection, and drops that
+        link.
         """
         names = self._owned.pop(owner, ())
         return [self._sets[name] for name in sorted(names) if name in self._sets]

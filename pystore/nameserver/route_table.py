@@ -1,8 +1,8 @@
 """
-Which set of brokers has which topic, and where its brokers are. Pure.
+The routes: the broker sets of each topic, and their addresses. Pure.
 
-What brokers register is all that there is: it is kept in memory, and after a restart
-they tell it again. Time comes in as milliseconds of any clock that never goes back.
+All data comes from registrations and is kept in memory; after a restart the brokers
+register again. Time is an argument, in milliseconds of a monotonic clock.
 
 Source: client protocol 1.1, 1.3, 1.4; R46; docs/name-server.md.
 """
@@ -35,11 +35,11 @@ _WRITE = 2
 @dataclass(frozen=True, slots=True)
 class Registered:
     """
-    A broker is in the table.
+    The broker was added.
 
     Attributes:
         master_address: of its set, for a slave; ``None``: there is no master.
-        master_ha_address: where the slave follows it.
+        master_ha_address: of the master, for the slave.
     """
 
     master_address: str | None = None
@@ -49,7 +49,7 @@ class Registered:
 @dataclass(frozen=True, slots=True)
 class RegistrationIgnored:
     """
-    A broker of a past epoch is not in the table, and is told nothing (R46).
+    The broker has an old epoch and was not added; the answer is empty (R46).
 
     Attributes:
         reason: one line.
@@ -61,7 +61,7 @@ class RegistrationIgnored:
 @dataclass(frozen=True, slots=True)
 class RegistrationRefused:
     """
-    A registration that cannot be, and changed nothing.
+    The registration is invalid and changed nothing.
 
     Attributes:
         reason: one line.
@@ -79,7 +79,7 @@ class RouteTable:
         self._sets = BrokerRegistry()
         self._topics: dict[str, dict[str, TopicQueues]] = {}
 
-    # -- what brokers say ----------------------------------------------------
+    # -- requests of brokers ----------------------------------------------------
 
     def register(
         self,
@@ -89,13 +89,13 @@ class RouteTable:
         now_ms: int,
     ) -> Registered | RegistrationIgnored | RegistrationRefused:
         """
-        Enters a broker with its topics, or again.
+        Adds or updates a broker with its topics.
 
         Args:
-            request: who it is.
+            request: names the broker.
             body: its topics.
-            owner: the connection; when it closes the broker goes (`close`).
-            now_ms: when it was heard.
+            owner: the connection; its end removes the broker (`close`).
+            now_ms: the present time.
         """
         group = self._sets.get(request.broker_name)
         refusal = _refusal(request, body, group)
@@ -107,9 +107,9 @@ class RouteTable:
         if newer is not None:
             self._take_out(group, lambda one: one.address == claim.address)
             return RegistrationIgnored(
-                f"{claim.address} registers as {request.broker_id} of "
-                f"{group.name} with epoch {claim.version.state_version}: it is "
-                f"{newer.address} since {newer.version.state_version}"
+                f"stale epoch {claim.version.state_version} of {claim.address} as id "
+                f"{request.broker_id} of set {group.name}: {newer.address} has epoch "
+                f"{newer.version.state_version}"
             )
         known = group.at(claim.address)
         is_new = (
@@ -131,10 +131,10 @@ class RouteTable:
         is_new: bool,
     ) -> None:
         """
-        Enters topics: those of a master, or of the slave that stands in for it.
+        Adds the topics of a master, or of the slave that acts for it.
         """
         is_master = request.broker_id == MASTER_ID
-        # Brokers before RocketMQ 5 do not say whether they would.
+        # Brokers before RocketMQ 5 do not send the flag.
         may_stand_in = request.enable_acting_master is not None
         if not is_master and not (
             may_stand_in and request.broker_id == min(group.brokers)
@@ -149,7 +149,7 @@ class RouteTable:
 
     def unregister(self, broker_name: str, address: str) -> None:
         """
-        Takes a broker out, whatever its id is; one that is not there is fine.
+        Removes a broker with any id, if it exists.
         """
         group = self._sets.get(broker_name)
         if group is not None:
@@ -157,15 +157,15 @@ class RouteTable:
 
     def touch(self, broker_name: str, address: str, now_ms: int) -> None:
         """
-        Notes that a broker is alive, if it is there.
+        Records that a broker is alive, if it exists.
         """
         broker = self._sets.find(broker_name, address)
         if broker is not None:
-            broker.heard_at_ms = now_ms
+            broker.last_message_ms = now_ms
 
     def data_version(self, broker_name: str, address: str) -> DataVersion | None:
         """
-        Returns how new the topics are that a broker told; ``None``: it is not there.
+        Returns the version of a broker's topics; ``None``: it does not exist.
         """
         broker = self._sets.find(broker_name, address)
         return None if broker is None else broker.version
@@ -174,7 +174,7 @@ class RouteTable:
 
     def close(self, owner: object) -> list[str]:
         """
-        Takes out all brokers whose connection has closed, and returns their addresses.
+        Removes the brokers of a closed connection, and returns their addresses.
         """
         return [
             address
@@ -184,14 +184,13 @@ class RouteTable:
 
     def expire(self, now_ms: int) -> list[str]:
         """
-        Takes out all brokers that were silent for too long, and returns their
-        addresses.
+        Removes all brokers that were silent for too long, and returns their addresses.
         """
         return [
             address
             for group in self._sets
             for address in self._take_out(
-                group, lambda one: now_ms - one.heard_at_ms > one.timeout_ms
+                group, lambda one: now_ms - one.last_message_ms > one.timeout_ms
             )
         ]
 
@@ -213,23 +212,23 @@ class RouteTable:
         if not queues:
             del self._topics[topic]
 
-    # -- what administrators say ---------------------------------------------
+    # -- requests of administrators ---------------------------------------------
 
     def wipe_write_perm(self, broker_name: str) -> int:
         """
-        Lets nobody write to a set until its list of topics is another.
+        Forbids writing to a set until its topics change.
 
         Returns:
-            How many topics it has.
+            The number of its topics.
         """
         return self._change(broker_name, _read_only)
 
     def add_write_perm(self, broker_name: str) -> int:
         """
-        Lets everybody write to a set.
+        Allows writing to a set.
 
         Returns:
-            How many topics it has.
+            The number of its topics.
         """
         return self._change(broker_name, _writable)
 
@@ -251,8 +250,8 @@ class RouteTable:
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """
-        Forgets a topic of one cluster's brokers, or of all; a broker that still has it
-        registers it again.
+        Removes a topic of one cluster or of all; a broker that still has it registers
+        it again.
         """
         for name in list(self._topics.get(topic, ())):
             group = self._sets.get(name)
@@ -261,11 +260,11 @@ class RouteTable:
                 self._drop_queues(topic, name)
                 group.topics.discard(topic)
 
-    # -- what clients ask ----------------------------------------------------
+    # -- requests of clients ----------------------------------------------------
 
     def route(self, topic: str) -> TopicRoute | None:
         """
-        Returns who has a topic; ``None``: nobody that is heard of.
+        Returns the route of a topic; ``None``: no live broker has it.
         """
         queues = self._topics.get(topic)
         if queues is None:
@@ -296,7 +295,7 @@ class RouteTable:
 
     def addresses(self, cluster: str, broker_name: str) -> dict[int, str]:
         """
-        Returns the addresses of a set by broker id; none: nobody knows the set.
+        Returns the addresses of a set by broker id; empty: the set does not exist.
         """
         group = self._sets.get(broker_name)
         if group is None or group.cluster != cluster:
@@ -308,21 +307,21 @@ def _refusal(
     request: RegisterBrokerRequest, body: RegistrationBody, group: BrokerSet | None
 ) -> str | None:
     """
-    Returns why a registration cannot be.
+    Returns why a registration is invalid; ``None``: it is valid.
     """
     shown = f"{request.broker_name!r} at {request.broker_addr!r}"
     if not (request.broker_name and request.broker_addr and request.cluster_name):
         return f"broker {shown} registers without a name, an address or a cluster"
     if request.broker_id < 0:
-        return f"broker {shown} registers with the id {request.broker_id}"
+        return f"broker {shown} registers with the negative id {request.broker_id}"
     if group is not None and group.cluster != request.cluster_name:
         return (
-            f"broker {shown} registers in cluster {request.cluster_name}: "
+            f"broker {shown} registers in cluster {request.cluster_name}: cluster "
             f"{group.cluster} has a set of that name"
         )
     is_known = group is not None and request.broker_id in group.brokers
     if len(body.topics) == 1 and not is_known:
-        # A change to a list that was never told.
+        # It would be a change to topics that the broker never registered.
         return f"broker {shown} registers one topic before all of them"
     return None
 

@@ -1,8 +1,8 @@
 """
-Answers what RocketMQ's brokers, clients and administrators ask a name server.
+Handles the requests of RocketMQ's brokers, clients and administrators to a name server.
 
-`name_server` gives the handlers for a `RemotingServer`, and what has to be called when
-a connection closes and as time passes: the server may answer other requests as well.
+`name_server` returns handlers for a `RemotingServer`, and functions to call when a
+connection closes and at intervals. The server may have other handlers as well.
 
 All calls come from the event loop; no handler waits, so each is a plain function.
 
@@ -33,7 +33,7 @@ from pystore.remoting.route_bodies import encode_cluster_info, encode_topic_list
 __all__ = ["EXPIRE_PERIOD_MS", "NameServer", "name_server"]
 
 EXPIRE_PERIOD_MS = 5000
-"""How often silent brokers are looked for."""
+"""The interval between two removals of silent brokers."""
 
 _CRC_MASK = (1 << 31) - 1
 
@@ -44,10 +44,10 @@ class NameServer:
     A name server without its sockets.
 
     Attributes:
-        handlers: by request code. With a controller on the same server, 904 is for
-            both: a broker that tells its id there means the controller.
-        closed: has to be told of every connection that closed.
-        expire: has to be called each `EXPIRE_PERIOD_MS`.
+        handlers: by request code. With a controller on the same server, both get 904:
+            a heartbeat with a broker id is for the controller.
+        closed: to be called with each closed connection.
+        expire: to be called each `EXPIRE_PERIOD_MS`.
     """
 
     handlers: Mapping[int, Handler]
@@ -59,11 +59,11 @@ def name_server(
     now_ms: Callable[[], int], say: Callable[[str], object] = bool
 ) -> NameServer:
     """
-    Returns a name server that knows nobody yet.
+    Returns a name server without brokers.
 
     Args:
-        now_ms: a clock that never goes back.
-        say: one line for people, of brokers that go or are not let in.
+        now_ms: a monotonic clock.
+        say: receives one line for people about each removed or refused broker.
     """
     routes = _Routes(RouteTable(), now_ms, say)
     return NameServer(
@@ -104,12 +104,12 @@ class _Routes:
             return self._refuse("crc32 not match")
         if header.compressed:
             return self._refuse(
-                f"broker {header.broker_name} at {header.broker_addr} compresses what "
-                "it registers: compressedRegister=false is understood"
+                f"broker {header.broker_name} at {header.broker_addr} compresses its "
+                "registration: set compressedRegister=false there"
             )
         body = RegistrationBody.decode(request.body)
         if peer.is_closed:
-            # Its end was told already: nobody would take the broker out again.
+            # `closed` was already called: the broker would never be removed.
             return self._refuse(f"{header.broker_addr} has closed its connection")
         outcome = self._table.register(header, body, peer, self._now_ms())
         if isinstance(outcome, RegistrationRefused):
@@ -164,7 +164,7 @@ class _Routes:
         header = decode_fields(headers.GetRouteInfoRequest, request.ext_fields)
         found = self._table.route(header.topic)
         if found is None:
-            remark = f"no broker that is heard of has the topic {header.topic}"
+            remark = f"no live broker has the topic {header.topic}"
             return Reply(ResponseCode.TOPIC_NOT_EXIST, remark)
         return Reply(body=found.encode())
 
@@ -195,11 +195,15 @@ class _Routes:
 
     def closed(self, peer: Connection) -> None:
         for address in self._table.close(peer):
-            self._say(f"the name server forgets {address}: its connection closed")
+            self._say(
+                f"the name server removed broker {address}: its connection closed"
+            )
 
     def expire(self) -> None:
         for address in self._table.expire(self._now_ms()):
-            self._say(f"the name server forgets {address}: it was silent for too long")
+            self._say(
+                f"the name server removed broker {address}: it was silent for too long"
+            )
 
 
 def _masked_crc(body: bytes) -> int:

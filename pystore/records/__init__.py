@@ -1,9 +1,8 @@
 """
-The record store: six verbs over memory, LMDB and ZooKeeper.
+The record store: six operations, with backends in memory, LMDB and ZooKeeper.
 
-`pystore.records.record_store` says what the verbs promise; each backend has a
-module of its own, so that nobody needs ZooKeeper's client who does not use it.
-See docs/record-store.md.
+`pystore.records.record_store` defines the operations. Each backend has a module of its
+own, so that only users of ZooKeeper need its client. See docs/record-store.md.
 """
 
 from __future__ import annotations

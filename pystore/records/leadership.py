@@ -1,10 +1,11 @@
 """
-Commits that prove terms, and the campaign for one: the same on every backend.
+Terms and campaigns, the same for every backend.
 
-Who holds the record of a path leads. So a campaign is a commit that holds the record
-as it was read, absent or not: it is refused while it is another's, and tried again
-whenever it vanished. Where it is ours already a new term begins, so nobody waits for
-itself, whoever wrote to the record and whatever became of an answer.
+The store that holds the record of a path leads. A campaign is a commit with a hold of
+that record, checked at the version that was read. It is refused while another store
+holds the record, and tried again after the record vanished. If this store already holds
+it, a new term begins, so a store never waits for itself, also after a lost answer or
+another write to the record.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 @dataclass(frozen=True, slots=True)
 class Made:
     """
-    A commit that was made.
+    A successful commit.
 
     Attributes:
-        version: of what it wrote.
+        version: of the written records.
         sent_ns: when it was sent.
     """
 
@@ -43,11 +44,11 @@ class Leadership:
     The terms of one store. Any thread.
 
     Args:
-        commit: the backend's; ``None``: a check failed.
-        get: the backend's; raises when the store is closed, lost or the parent's.
+        commit: of the backend; ``None``: a check failed.
+        get: of the backend; raises if the store is closed, lost or the parent's.
         await_absence: blocks until a record may have vanished; raises when the
             store is closed or lost.
-        length_ns: of a term, asked when it begins.
+        length_ns: returns the length of a term, at its beginning.
     """
 
     __slots__ = (
@@ -79,7 +80,7 @@ class Leadership:
 
     def commit(self, ops: Sequence[Op]) -> int | None:
         """
-        Commits, and notes the send time in each term that was checked.
+        Commits, and records the send time in each checked term.
         """
         keys = by_key(ops)
         made = self._commit(keys)
@@ -88,16 +89,15 @@ class Leadership:
         with self._lock:
             for path, term in self._terms.items():
                 if path in keys and keys[path].version == term.number:
-                    # Answers may come in another order than commits were sent.
+                    # Answers may arrive in another order than the commits were sent.
                     term.sent_ns = max(term.sent_ns, made.sent_ns)
         return made.version
 
     def campaign(self, path: str, name: str) -> Term:
         """
-        Blocks until the store leads; at once if it does. Of several threads with one
-        path all are told the same term.
+        Blocks until the store leads. Several threads with one path get the same term.
         """
-        # In a forked child it raises before a lock that nobody would give back.
+        # In a forked child this raises before the lock, which no thread would release.
         self._get(path)
         with self._lock:
             turn = self._campaigns.setdefault(path, threading.Lock())
@@ -106,7 +106,7 @@ class Leadership:
 
     def end(self) -> None:
         """
-        Proves nothing any more: for a store that is about to give up what it holds.
+        Ends all terms before the store gives its holds up.
         """
         with self._lock:
             self._is_over = True
@@ -114,7 +114,7 @@ class Leadership:
 
     def shorten(self, length_ns: int) -> None:
         """
-        The servers grant less than they did: so much is proven, of each term.
+        Shortens all terms: the servers granted a shorter session.
         """
         with self._lock:
             for term in self._terms.values():
@@ -142,6 +142,8 @@ class Leadership:
         term = Term(path, name, made.version, made.sent_ns, self._length_ns())
         with self._lock:
             if self._is_over:
-                raise ClosedError(f"the record store was closed before {name!r} led")
+                raise ClosedError(
+                    f"the record store was closed before {name!r} became the leader"
+                )
             self._terms[path] = term
         return term

@@ -1,9 +1,9 @@
 """
-An open LMDB directory, once per process, shared by the stores over it.
+An open LMDB directory: one per process, shared by its stores.
 
-LMDB may be opened once in a process, and not at all by a child that was forked
-while it was open: the child gets a `ForkedError`. A child that was forked before
-opens it as any other process does.
+A process may open an LMDB directory only once. A child that was forked while it was
+open may not open it: it gets a `ForkedError`. A child that was forked before opens it
+like any other process.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from pystore.errors import (
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
 from pystore.fs.lmdb_file import allocate_lock_file, check_data_file
 from pystore.records.lmdb_owners import LmdbOwners
-from pystore.records.lmdb_row import NOBODY, Row
+from pystore.records.lmdb_row import NO_HOLDER, Row
 
 __all__ = ["MAP_BYTES", "LmdbEnvironment", "LmdbRead"]
 
 MAP_BYTES = 1 << 30
-"""How large a space may become: address space, not memory."""
+"""The largest size of an environment: address space, not memory."""
 
 _DATA = "data.mdb"
 _LOCKS = "lock.mdb"
@@ -46,7 +46,7 @@ _CHECKS_MAX = 20
 
 _mutex = threading.Lock()
 _open: dict[Path, LmdbEnvironment] = {}
-_orphans: list[LmdbEnvironment] = []  # kept, lest a child closes what is its parent's
+_orphans: list[LmdbEnvironment] = []  # the parent's: a child must not close them
 
 
 def _after_fork() -> None:
@@ -63,7 +63,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 class LmdbRead:
     """
-    The records of one transaction: of one moment, holders included. One thread.
+    The records of one transaction: one consistent state, with its holders. One thread.
 
     Attributes:
         transaction: of LMDB.
@@ -75,21 +75,21 @@ class LmdbRead:
         self.transaction = transaction
         self._owners = owners
         self._where = where
-        self._alive: dict[int, bool] = {NOBODY: True}
+        self._alive: dict[int, bool] = {NO_HOLDER: True}
 
     def is_there(self, row: Row) -> bool:
         """
-        Whether a row is a record: nobody holds it, or somebody who lives.
+        Returns whether a row is a record: it is not held, or its holder is alive.
         """
         is_alive = self._alive.get(row.holder)
         if is_alive is None:
-            # Once: a commit must not see one half of what a process held.
+            # Asked once: a commit must not see only some of the rows of a holder.
             is_alive = self._alive[row.holder] = self._owners.is_alive(row.holder)
         return is_alive
 
     def row(self, key: bytes) -> Row | None:
         """
-        A record.
+        Returns a record.
         """
         stored = self.transaction.get(key)
         if stored is None:
@@ -99,7 +99,7 @@ class LmdbRead:
 
     def rows(self, start: bytes) -> Iterator[tuple[bytes, Row]]:
         """
-        Keys and rows from a key on, those of dead holders among them.
+        Yields keys and rows from a key on, with the rows of dead holders.
         """
         cursor = self.transaction.cursor()
         if cursor.set_range(start):
@@ -110,13 +110,13 @@ class LmdbRead:
 
 class LmdbEnvironment:
     """
-    Use `enter` and `leave`. Any thread.
+    The open environment; use `enter` and `leave`. Any thread.
 
     Attributes:
         path: the directory.
         environment: of LMDB.
-        owners: who is alive.
-        is_forked: it is the parent's.
+        owners: the live owners.
+        is_forked: whether it belongs to the parent process.
     """
 
     def __init__(self, path: Path, map_bytes: int, calls: Calls) -> None:
@@ -126,11 +126,11 @@ class LmdbEnvironment:
         try:
             path.mkdir(exist_ok=True)
         except FileExistsError as error:
-            # A name that stands for something else.
-            text = f"{path}: not a directory: name one, or let a new one be made"
+            # The name of something else.
+            text = f"{path}: not a directory: give a directory or a new name"
             raise NotAStoreError(text, path=str(path)) from error
         except OSError as error:
-            # The caller gets the path with it.
+            # The error needs the path.
             raise storage_error("create", path, error) from error
         is_used = (path / _OWNERS).exists()
         if is_used:
@@ -150,7 +150,7 @@ class LmdbEnvironment:
         try:
             self.environment.reader_check()
             if not is_used:
-                # Who finds the locks takes the space for used, and its file for whole.
+                # A process that finds the owners' file expects a complete data file.
                 sync_directory(path, calls)
                 sync_directory(path.parent, calls)
             self.owners = LmdbOwners(path / _OWNERS)
@@ -159,7 +159,7 @@ class LmdbEnvironment:
             self.environment.close()
             raise self._not_opened(error) from error
         except StorageError:
-            # A process has a space open once: the next try is to be the first.
+            # A process opens a directory once: the next try has to start again.
             self.environment.close()
             raise
 
@@ -168,25 +168,25 @@ class LmdbEnvironment:
         cls, path: Path, map_bytes: int, calls: Calls = SYSTEM
     ) -> LmdbEnvironment:
         """
-        The open directory, opened if this process has not yet.
+        Returns the open directory; opens it if this process has not done so.
 
         Args:
             path: of the directory.
-            map_bytes: how large it may become.
-            calls: of the system.
+            map_bytes: its largest size.
+            calls: system calls.
 
         Raises:
             ForkedError: the parent process had it open when it forked.
             FormatError: the file is damaged.
-            FullError: no space; with space it opens.
-            StorageError: the system refused.
+            FullError: the disk is full.
+            StorageError: the operating system refused.
         """
         where = path.resolve()
         with _mutex:
             if any(space.path == where for space in _orphans):
                 raise ForkedError(
                     f"{where} was open when this process was forked: fork before it "
-                    "is opened, or start the process by 'spawn'",
+                    "is opened, or start the process with 'spawn'",
                     path=str(where),
                 )
             space = _open.get(where)
@@ -197,7 +197,7 @@ class LmdbEnvironment:
 
     def leave(self) -> None:
         """
-        One store less; the last one closes it.
+        Releases the directory; the last store closes it.
         """
         with _mutex:
             self._users -= 1
@@ -208,22 +208,22 @@ class LmdbEnvironment:
 
     def begin_owner(self) -> int:
         """
-        The number of a new owner, who is alive; what the dead held is removed.
+        Registers a new live owner, removes the rows of dead owners, and returns its
+        number.
         """
-        number = NOBODY
+        number = NO_HOLDER
         try:
-            with self.writing() as look:
-                last = look.transaction.get(_LAST_OWNER)
+            with self.writing() as view:
+                last = view.transaction.get(_LAST_OWNER)
                 taken = int.from_bytes(last or b"", "big") + 1
                 self.owners.take(taken)
                 number = taken
-                look.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
-                for key, row in list(look.rows(b"\x01")):
-                    if not look.is_there(row):
-                        look.transaction.delete(key)
+                view.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
+                for key, row in list(view.rows(b"\x01")):
+                    if not view.is_there(row):
+                        view.transaction.delete(key)
         except BaseException:
-            # Whatever it was, also of the commit: nobody will be this owner, and
-            # others are given the number.
+            # Any error, also of the commit: the number stays free for another owner.
             self.owners.give(number)
             raise
         return number
@@ -231,7 +231,7 @@ class LmdbEnvironment:
     @contextmanager
     def reading(self) -> Iterator[LmdbRead]:
         """
-        All records as of now, while the block lasts.
+        Opens a read transaction for the block.
 
         Raises:
             StorageError: LMDB refused.
@@ -246,7 +246,8 @@ class LmdbEnvironment:
     @contextmanager
     def writing(self) -> Iterator[LmdbRead]:
         """
-        The one writer of all processes; durable when the block ends.
+        Opens the write transaction, one at a time for all processes; durable at the end
+        of the block.
 
         Raises:
             FullError: no space; nothing was changed.
@@ -260,8 +261,8 @@ class LmdbEnvironment:
             # LMDB's errors do not leave this file.
             if self._is_stopped():
                 raise UnknownOutcomeError(
-                    f"{self.path}: the write of LMDB's root failed: close the record "
-                    "store, open it again, and read what the commit wrote",
+                    f"{self.path}: the write of LMDB's root page failed: close the "
+                    "record store, open it again, and read the records of the commit",
                     path=str(self.path),
                 ) from error
             raise self._refused("commit to", error) from error
@@ -270,10 +271,10 @@ class LmdbEnvironment:
         try:
             self.environment.begin(write=True).abort()
         except lmdb.PanicError:
-            # The one error that does not go away.
+            # The only permanent error.
             return True
         except lmdb.Error:
-            # The caller has the first error, which tells more.
+            # The caller raises the first error, which says more.
             return False
         return False
 
@@ -301,7 +302,7 @@ class LmdbEnvironment:
     def _is_disk_full(self, number: int) -> bool:
         if number != errno.EIO:
             return number == errno.ENOSPC
-        # LMDB reports a write that was cut short by a full disk as EIO.
+        # LMDB reports a partial write to a full disk as EIO.
         return os.statvfs(self.path).f_bavail == 0
 
     def _not_opened(self, error: lmdb.Error) -> PystoreError:
@@ -327,12 +328,13 @@ def _environment(path: Path, map_bytes: int) -> lmdb.Environment:
 
 def _forget_torn_start(path: Path) -> None:
     """
-    Empties a file that nobody has used yet, and whose first two pages a full disk
-    cut short: LMDB makes an empty one anew, and takes a short one for another's.
+    Truncates an unused file whose first two pages a full disk cut short: LMDB
+    initialises an empty file, but refuses a short one.
     """
     with (path / _LOCKS).open("r+b") as locks:
         try:
-            # LMDB's own lock: whoever opens the file now waits, or has it already.
+            # LMDB's own lock: other processes that open the file wait for it or have
+            # it.
             fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
@@ -344,14 +346,15 @@ def _forget_torn_start(path: Path) -> None:
 
 def _check(path: Path) -> None:
     """
-    LMDB maps the file and trusts it: a short one is a SIGBUS, an empty one starts
-    anew. Others may commit meanwhile, but what stays wrong is wrong.
+    Checks the data file. LMDB maps the file and trusts it: a short file causes a
+    SIGBUS, an empty one is initialised again. Other processes may commit during the
+    check, so only a lasting error counts.
     """
     for attempt in range(_CHECKS_MAX):
         try:
             check_data_file(path)
         except FormatError as error:
-            # A commit in between looks like damage, but not every time.
+            # A concurrent commit looks like damage, but not every time.
             if attempt == _CHECKS_MAX - 1:
                 raise FormatError(
                     f"{path} is missing or damaged: restore the record store from a "

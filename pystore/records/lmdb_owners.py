@@ -1,11 +1,10 @@
 """
-Who is alive on this host: one file, in which each owner has locked one byte.
+The live owners on this host: one file, in which each owner locks one byte.
 
-A POSIX record lock ends with its process, also where forked children live on, to
-which `flock` would pass. It has traps of its own: closing *any* descriptor of the
-file gives up all of the process's locks, and threads of one process do not exclude
-each other. So there is one descriptor per process, and what the process itself
-has locked is in a set behind a mutex.
+A POSIX record lock ends with its process, also if forked children are alive; a lock of
+`flock` would pass to them. But closing *any* descriptor of the file releases all locks
+of the process, and the locks do not exclude threads of one process. So each process has
+one descriptor, and a set behind a mutex has its own locks.
 """
 
 from __future__ import annotations
@@ -35,15 +34,16 @@ else:
 
 class LmdbOwners:
     """
-    The owners of one space, as one process sees them. Any thread.
+    The owners of one directory, seen from one process. Any thread.
 
-    At most one for a file and process; `pystore.records.lmdb_environment` sees to it.
+    At most one object per file and process; `pystore.records.lmdb_environment` ensures
+    that.
 
     Args:
-        path: of the file; made if it is missing.
+        path: of the file; created if it is missing.
 
     Raises:
-        StorageError: the system refused.
+        StorageError: the operating system refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,23 +54,23 @@ class LmdbOwners:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o644)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error needs the path.
             raise storage_error("open", path, error) from error
 
     def take(self, number: int) -> None:
         """
-        From now on this owner is alive, until `give` or the end of the process.
+        Marks an owner as alive, until `give` or the end of the process.
 
         Raises:
-            LockedError: another has the number.
-            StorageError: the system refused.
+            LockedError: another process has the number.
+            StorageError: the operating system refused.
         """
         with self._mutex:
             try:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
             except OSError as error:
                 if error.errno in (errno.EACCES, errno.EAGAIN):
-                    # Numbers are given out once; a restored backup breaks that.
+                    # Numbers are allocated once; a restored backup breaks that.
                     raise LockedError(
                         f"{self._path}: owner {number} is alive: "
                         "was the record store copied while it was in use?",
@@ -81,7 +81,7 @@ class LmdbOwners:
 
     def give(self, number: int) -> None:
         """
-        The owner is no more. Again is fine.
+        Marks an owner as dead. Idempotent.
         """
         with self._mutex:
             if number in self._mine:
@@ -90,7 +90,7 @@ class LmdbOwners:
 
     def is_alive(self, number: int) -> bool:
         """
-        Whether some process has the owner's byte.
+        Returns whether a process has locked the owner's byte.
         """
         with self._mutex:
             if number in self._mine:
@@ -101,7 +101,7 @@ class LmdbOwners:
 
     def close(self) -> None:
         """
-        Gives up all that this process has.
+        Releases all locks of this process.
         """
         with self._mutex:
             self._mine.clear()

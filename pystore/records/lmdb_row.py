@@ -1,7 +1,7 @@
 """
-A record as LMDB has it: XXH3-64 of the rest, version, holder, value. Pure.
+The stored form of a record in LMDB: XXH3-64 of the rest, version, holder, value. Pure.
 
-The checksum covers the key, too: a page of another record is no record.
+The checksum covers the key, too, so the row of another record is detected.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import xxhash
 
 from pystore.errors import FormatError
 
-__all__ = ["NOBODY", "Row"]
+__all__ = ["NO_HOLDER", "Row"]
 
-NOBODY = 0
+NO_HOLDER = 0
 """The holder of a record that was put."""
 
 _PROOF_BYTES = 8
@@ -30,8 +30,8 @@ class Row:
 
     Attributes:
         version: of the transaction that wrote it.
-        holder: the number of its owner, or `NOBODY`.
-        value: as it was committed.
+        holder: the number of its owner, or `NO_HOLDER`.
+        value: as committed.
     """
 
     version: int
@@ -40,7 +40,7 @@ class Row:
 
     def encode(self, key: bytes) -> bytes:
         """
-        The stored form under a key.
+        Returns the stored form for a key.
         """
         content = _HEAD.pack(self.version, self.holder) + self.value
         return xxhash.xxh3_64_digest(key + content) + content
@@ -48,10 +48,10 @@ class Row:
     @classmethod
     def decode(cls, key: bytes, stored: bytes, path: str) -> Row:
         """
-        The row of a stored form.
+        Decodes a stored form.
 
         Raises:
-            FormatError: the bytes do not prove themselves.
+            FormatError: the checksum does not match.
         """
         content = stored[_PROOF_BYTES:]
         proof = xxhash.xxh3_64_digest(key + content)

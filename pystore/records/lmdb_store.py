@@ -1,10 +1,10 @@
 """
-A record store in LMDB: one host, several processes.
+The record store in LMDB: for one host and several processes.
 
-A commit is one write transaction, of which LMDB lets one run at a time on the
-host, so comparing and changing are one step. A version is the number of that
-transaction. A hold is a row with the number of its owner, who is alive while its
-process has locked a byte (`pystore.records.lmdb_owners`).
+A commit is one write transaction. LMDB runs one at a time on the host, so checks and
+writes are atomic. A version is the number of that transaction. A hold is a row with the
+number of its owner, which is alive while its process has locked a byte
+(`pystore.records.lmdb_owners`).
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from pystore.clocks import boottime_ns
 from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
-from pystore.records.lmdb_row import NOBODY, Row
+from pystore.records.lmdb_row import NO_HOLDER, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]
 
-_FIRST = b"\x01"  # what is below is not a record
+_FIRST = b"\x01"  # keys below it are not records
 
 
 class LmdbStore:
     """
     One owner over a directory; see `pystore.records.record_store.RecordStore`.
 
-    The directory is opened by the first call, so a store may be made before a
-    fork and used after it. Not for network file systems.
+    The first call opens the directory, so a store may be created before a fork and used
+    after it. Not for network file systems.
 
     Args:
-        path: a directory; made if its parent is there.
-        map_bytes: how large it may become.
-        poll_s: how often `wait` and `campaign` look.
-        clock_ns: tells when a commit was sent.
+        path: a directory; created if its parent exists.
+        map_bytes: its largest size.
+        poll_s: the polling interval of `wait` and `campaign`.
+        clock_ns: the clock of send times.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LmdbStore:
         self._idle = threading.Condition()
         self._calls = 0
         self._space: LmdbEnvironment | None = None
-        self._owner = NOBODY
+        self._owner = NO_HOLDER
         self._leadership = Leadership(
             self._commit, self.get, self._await_absence, lambda: None
         )
@@ -69,8 +69,8 @@ class LmdbStore:
         See `RecordStore.get`.
         """
         raw = check_key(key)
-        with self._call() as space, space.reading() as look:
-            row = look.row(raw)
+        with self._call() as space, space.reading() as view:
+            row = view.row(raw)
         return None if row is None else StoredRecord(key, row.value, row.version)
 
     def scan(
@@ -81,11 +81,11 @@ class LmdbStore:
         """
         found: list[StoredRecord] = []
         start, past = check_bound(prefix), check_bound(after)
-        with self._call() as space, space.reading() as look:
-            for key, row in look.rows(max(start, past, _FIRST)):
+        with self._call() as space, space.reading() as view:
+            for key, row in view.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:
                     break
-                if key > past and look.is_there(row):
+                if key > past and view.is_there(row):
                     found.append(StoredRecord(key.decode(), row.value, row.version))
         return found
 
@@ -101,9 +101,10 @@ class LmdbStore:
         """
         end_ns = boottime_ns() + int(timeout_s * 1e9)
         while True:
-            # What `info` calls the last one is not yet read while it is synced.
-            with self._call() as space, space.reading() as look:
-                last = int(look.transaction.id())
+            # `info` shows a transaction before its sync, when readers do not see it
+            # yet.
+            with self._call() as space, space.reading() as view:
+                last = int(view.transaction.id())
             left_s = (end_ns - boottime_ns()) / 1e9
             if last != token or left_s <= 0:
                 return last
@@ -117,7 +118,7 @@ class LmdbStore:
 
     def close(self) -> None:
         """
-        See `RecordStore.close`; calls that run in other threads end first.
+        See `RecordStore.close`; waits for calls in other threads.
         """
         if self._space is not None and self._space.is_forked:
             return
@@ -134,10 +135,10 @@ class LmdbStore:
     def _call(self) -> Iterator[LmdbEnvironment]:
         space = self._space
         if space is not None and space.is_forked:
-            # Before any lock: another thread may have held it at the fork.
+            # Checked before any lock: another thread may have held it at the fork.
             raise ForkedError(
-                f"{self.path} was opened by the parent process: open it here only if "
-                "the parent has not",
+                f"{self.path} was opened by the parent process before the fork: open "
+                "it in only one of them",
                 path=str(self.path),
             )
         with self._idle:
@@ -157,7 +158,7 @@ class LmdbStore:
         try:
             self._owner = space.begin_owner()
         except BaseException:
-            # Whatever it was: the store stays unopened; the next call tries again.
+            # Any error: the store stays closed, and the next call tries again.
             space.leave()
             raise
         self._space = space
@@ -165,11 +166,11 @@ class LmdbStore:
 
     def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
         sent_ns = self._clock_ns()
-        with self._call() as space, space.writing() as look:
-            rows = {key: look.row(key.encode()) for key in keys}
+        with self._call() as space, space.writing() as view:
+            rows = {key: view.row(key.encode()) for key in keys}
             if not all(self._holds(ops, rows[key]) for key, ops in keys.items()):
                 return None
-            version = look.transaction.id()
+            version = view.transaction.id()
             changes = [
                 ops.changes(is_there=rows[key] is not None) for key, ops in keys.items()
             ]
@@ -178,13 +179,13 @@ class LmdbStore:
             for key, ops in keys.items():
                 raw, row = key.encode(), rows[key]
                 if isinstance(ops.write, Delete):
-                    look.transaction.delete(raw)
+                    view.transaction.delete(raw)
                 elif ops.write is not None:
-                    holder = NOBODY if row is None else row.holder
+                    holder = NO_HOLDER if row is None else row.holder
                     if isinstance(ops.write, Hold):
                         holder = self._owner
                     stored = Row(version, holder, ops.write.value).encode(raw)
-                    look.transaction.put(raw, stored)
+                    view.transaction.put(raw, stored)
         return Made(version, sent_ns)
 
     def _holds(self, ops: KeyOps, row: Row | None) -> bool:

@@ -1,8 +1,8 @@
 """
-A record store in memory, for tests: sessions over one space, with faults.
+The record store in memory, for tests: sessions over shared records, with faults.
 
-A fault is chosen per call, by whoever the store is given: nothing else about it is
-left to chance, so that a simulation repeats.
+The caller chooses the fault of each call. Nothing else is random, so a simulation can
+be repeated.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["Fault", "MemorySpace", "MemoryStore"]
 
 class Fault(Enum):
     """
-    What happens to a call.
+    The fault of a call.
     """
 
     NONE = "none"
     UNREACHABLE = "unreachable"  # refused before anything was sent
-    FULL = "full"  # no space; commits only, others go on
+    FULL = "full"  # no space; only commits fail
     LOST_REQUEST = "lost request"  # outcome unknown, not made; commits only
     LOST_ANSWER = "lost answer"  # outcome unknown, made; commits only
     SESSION_LOST = "session lost"  # before the call
@@ -57,7 +57,7 @@ class _Row:
 @dataclass(slots=True)
 class MemorySpace:
     """
-    What the stores of one space share: the records, and who is alive.
+    The records that several stores share.
     """
 
     version: int = 1
@@ -66,7 +66,7 @@ class MemorySpace:
 
     def drop(self, holder: object) -> None:
         """
-        A holder is gone, and all it held with it. The caller has ``changed``.
+        Removes a holder's records. The caller has ``changed``.
         """
         held = [key for key, row in self.rows.items() if row.holder is holder]
         for key in held:
@@ -76,12 +76,12 @@ class MemorySpace:
 
 class MemoryStore:
     """
-    One session over a space; see `pystore.records.record_store.RecordStore`.
+    One session over shared records; see `pystore.records.record_store.RecordStore`.
 
     Args:
-        space: shared by the stores that are to see each other.
-        faults: asked with the verb's name at each call.
-        clock_ns: tells when a commit was sent.
+        space: shared with other stores.
+        faults: called with the operation's name at each call.
+        clock_ns: the clock of send times.
         length_ns: of its terms.
     """
 
@@ -180,7 +180,7 @@ class MemoryStore:
 
     def lose_session(self) -> None:
         """
-        What the store holds is gone; it hears of it at its next call.
+        Ends the session and removes its holds; the next call raises.
         """
         with self.space.changed:
             self._is_lost = True
@@ -188,7 +188,7 @@ class MemoryStore:
 
     def _begun(self, verb: str) -> Fault:
         """
-        What happens to a call, if it may go on. The caller has ``changed``.
+        Returns the fault of a call that may continue. The caller has ``changed``.
         """
         self._usable()
         fault = self._faults(verb)
@@ -196,17 +196,19 @@ class MemoryStore:
             self.lose_session()
             self._usable()
         if fault is Fault.UNREACHABLE:
-            raise UnavailableError("the record store is unreachable: try again")
+            raise UnavailableError("the record store is unreachable; try again")
         return fault
 
     def _usable(self) -> None:
         if self._process != os.getpid():
-            raise ForkedError("the record store is the parent's: open one here")
+            raise ForkedError(
+                "the parent process opened the record store: open another one here"
+            )
         if self._is_closed:
             raise ClosedError("the record store is closed")
         if self._is_lost:
             raise SessionLostError(
-                "the session is lost, and what it held: open the record store again"
+                "the session and its holds are lost: open the record store again"
             )
 
     def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
@@ -214,13 +216,13 @@ class MemoryStore:
         with self.space.changed:
             fault = self._begun("commit")
             if fault is Fault.FULL:
-                raise FullError("the record store is full: nothing was changed")
+                raise FullError("the record store is full; nothing was changed")
             version = None
             if fault is not Fault.LOST_REQUEST:
                 version = self._apply(keys)
             if fault in (Fault.LOST_REQUEST, Fault.LOST_ANSWER):
                 raise UnknownOutcomeError(
-                    "the answer to a commit was lost: read what it wrote"
+                    "the answer to a commit was lost: read its records"
                 )
         return None if version is None else Made(version, sent_ns)
 

@@ -1,5 +1,5 @@
 """
-What a commit is made of: checks, puts, deletes and holds. Pure.
+The operations of a commit: checks, puts, deletes and holds. Pure.
 
 Source: docs/record-store.md.
 """
@@ -28,22 +28,22 @@ __all__ = [
 ]
 
 ABSENT: Final = 0
-"""The version of a record that is not there."""
+"""The version of a record that does not exist."""
 
 KEY_BYTES_MAX = 255
-"""What LMDB takes as a key and ZooKeeper lists by the thousand; of UTF-8."""
+"""The longest key, in UTF-8: LMDB accepts it, and ZooKeeper lists thousands of them."""
 
 COMMIT_BYTES_MAX = 900_000
-"""ZooKeeper closes the connection on a request of 1 MiB; counted by `by_key`."""
+"""The largest commit, counted by `by_key`: ZooKeeper refuses requests of 1 MiB."""
 
-_OP_BYTES = 300  # a path and an access list, as ZooKeeper spells them out
-_NAME_BYTES = 3  # of one byte of a key, at most
+_OP_BYTES = 300  # a path and an access list in ZooKeeper's encoding
+_NAME_BYTES = 3  # at most, for one byte of a key
 
 
 @dataclass(frozen=True, slots=True)
 class CheckVersion:
     """
-    The record is still at this version; `ABSENT`: it is not there.
+    Requires that the record still has this version; `ABSENT`: that it does not exist.
     """
 
     key: str
@@ -53,7 +53,7 @@ class CheckVersion:
 @dataclass(frozen=True, slots=True)
 class Put:
     """
-    The record has this value, new or not. Who holds it goes on holding it.
+    Writes the value of a record, new or not. A hold of the record stays.
     """
 
     key: str
@@ -63,7 +63,7 @@ class Put:
 @dataclass(frozen=True, slots=True)
 class Delete:
     """
-    The record is not there.
+    Deletes a record, if it exists.
     """
 
     key: str
@@ -72,9 +72,9 @@ class Delete:
 @dataclass(frozen=True, slots=True)
 class Hold:
     """
-    A put that disappears when the store that committed it closes or dies.
+    Writes a record that disappears when its store closes or dies.
 
-    It fails like a check where the record is there and is not held by this store.
+    It fails like a check if the record exists and this store does not hold it.
     """
 
     key: str
@@ -87,11 +87,11 @@ Op = CheckVersion | Put | Delete | Hold
 @dataclass(frozen=True, slots=True)
 class KeyOps:
     """
-    What one commit says of one key.
+    The operations of one commit on one key.
 
     Attributes:
-        version: what it must be, or ``None``: anything.
-        write: what is done to it, or ``None``: nothing.
+        version: the required one; ``None``: any.
+        write: the change; ``None``: none.
     """
 
     version: int | None
@@ -99,53 +99,54 @@ class KeyOps:
 
     def changes(self, *, is_there: bool) -> bool:
         """
-        Whether it writes: deleting what is not there does not.
+        Returns whether it changes anything: deleting a missing record does not.
         """
         return is_there if isinstance(self.write, Delete) else self.write is not None
 
 
 def check_key(key: str) -> bytes:
     """
-    The key as it is stored.
+    Returns the stored form of a key.
 
     Raises:
-        InvalidError: empty, too long, or with characters below the space.
+        InvalidError: the key is empty, too long, or has control characters.
     """
     try:
         raw = key.encode()
     except UnicodeEncodeError as error:
-        # Half of a surrogate pair is no text.
-        raise InvalidError(f"the key {key!r} is no text: {error.reason}") from error
+        # Half of a surrogate pair is not text.
+        raise InvalidError(f"the key {key!r} is not text: {error.reason}") from error
     if not 0 < len(raw) <= KEY_BYTES_MAX:
         raise InvalidError(
             f"the key {key[:40]!r} has {len(raw)} bytes: 1 to {KEY_BYTES_MAX} "
             "are allowed"
         )
     if min(raw) < 32:
-        raise InvalidError(f"the key {key!r} holds a control character")
+        raise InvalidError(f"the key {key!r} contains a control character")
     return raw
 
 
 def check_bound(text: str) -> bytes:
     """
-    A bound of a scan as keys are compared with it: any text, also none.
+    Returns the stored form of a scan's bound: any text, also an empty one.
 
     Raises:
-        InvalidError: half of a surrogate pair, with which no key begins.
+        InvalidError: the text has half of a surrogate pair.
     """
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        # JSON of a peer may hold it.
-        raise InvalidError(f"{text!r} is no text: {error.reason}") from error
+        # JSON of a peer may contain it.
+        raise InvalidError(f"{text!r} is not text: {error.reason}") from error
 
 
 def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
     """
-    What a commit says of each key, in the order of the keys.
+    Groups the operations of a commit by key, in the order of the keys.
 
     Raises:
-        InvalidError: a key twice, a version below 0, or too much for one commit.
+        InvalidError: a key occurs twice, a version is negative, or the commit is too
+            large.
     """
     checks: dict[str, int] = {}
     writes: dict[str, Put | Delete | Hold] = {}
@@ -157,7 +158,9 @@ def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
             raise InvalidError(f"a commit names the key {op.key!r} twice")
         if isinstance(op, CheckVersion):
             if op.version < 0:
-                raise InvalidError(f"the key {op.key!r} never has version {op.version}")
+                raise InvalidError(
+                    f"the key {op.key!r} cannot have version {op.version}"
+                )
             checks[op.key] = op.version
             continue
         writes[op.key] = op
@@ -166,7 +169,7 @@ def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
     if size > COMMIT_BYTES_MAX:
         raise InvalidError(
             f"a commit of {len(ops)} operations and {size} bytes is too large: "
-            f"{COMMIT_BYTES_MAX} are allowed, so divide it"
+            f"{COMMIT_BYTES_MAX} bytes are allowed, so divide it"
         )
     keys = sorted(checks.keys() | writes.keys(), key=str.encode)
     return {key: KeyOps(checks.get(key), writes.get(key)) for key in keys}

@@ -1,10 +1,10 @@
 """
-What a record store is: six verbs. Pure.
+The interface of a record store: six operations. Pure.
 
-A record is a key, a value and a *version*: a number that rises with every commit
-of the store and that no two commits share. So a version names one state of one
-record for ever, also when the record is deleted and made again. Everything that
-is decided from what was read is decided by a `Check` in the commit.
+A record is a key, a value and a *version*: a number that rises with every commit of the
+store; no two commits share one. So a version names one state of one record for ever,
+also after the record is deleted and created again. A decision that depends on a read
+needs a `CheckVersion` in its commit.
 
 Source: docs/record-store.md.
 """
@@ -24,10 +24,10 @@ __all__ = ["RecordStore", "StoredRecord"]
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
     """
-    A record as it was read.
+    A record as read.
 
     Attributes:
-        key: as it was committed.
+        key: as committed.
         value: any bytes.
         version: of the commit that wrote it last.
     """
@@ -39,22 +39,22 @@ class StoredRecord:
 
 class RecordStore(Protocol):
     """
-    The six verbs. Any thread may call them; after a fork the parent's store
-    raises `ForkedError` in the child.
+    The six operations. Any thread may call them; after a fork the parent's store raises
+    `ForkedError` in the child.
 
-    Errors of every verb:
+    Errors of every operation:
         ClosedError: the store was closed.
-        SessionLostError: the store's holds and terms may be another's; close it.
-        UnavailableError: unreachable; nothing was changed.
-        StorageError: the system refused; nothing was changed.
+        SessionLostError: its holds and terms may belong to another store; close it.
+        UnavailableError: the store is unreachable; nothing was changed.
+        StorageError: the operating system refused; nothing was changed.
     """
 
     def get(self, key: str) -> StoredRecord | None:
         """
-        A record; ``None``: it is not there.
+        Returns a record; ``None``: it does not exist.
 
-        At least as new as every commit that was answered before the call. It
-        proves nothing for later: a `Check` does.
+        It is at least as new as every commit that was answered before the call. It may
+        change at once: only a `CheckVersion` in a commit is a guarantee.
         """
         ...
 
@@ -62,72 +62,72 @@ class RecordStore(Protocol):
         self, prefix: str = "", after: str = "", limit: int | None = None
     ) -> list[StoredRecord]:
         """
-        Records in the order of their keys' UTF-8.
+        Returns records in the order of their keys' UTF-8.
 
-        Each is as new as `get` has it. In LMDB and memory all are of one moment,
-        in ZooKeeper they may be of different ones.
+        Each is as new as with `get`. In LMDB and memory all are from one moment, in
+        ZooKeeper they may be from different ones.
 
         Args:
-            prefix: what each key starts with.
-            after: what each key is greater than.
-            limit: how many at most; ``None``: all.
+            prefix: of each key.
+            after: each key is greater than this one.
+            limit: the largest number of records; ``None``: all.
 
         Raises:
-            InvalidError: a bound that is no text.
+            InvalidError: a bound is not text.
         """
         ...
 
     def commit(self, ops: Sequence[Op]) -> int | None:
         """
-        All of it, durably, or nothing.
+        Commits all operations durably, or none.
 
         Args:
             ops: for each key at most one check and one other, in any order.
 
         Returns:
-            The version of what it wrote; where it changes nothing, that of the
-            last commit. Never 0. ``None``: a check or a hold failed.
+            The version of the written records; if nothing changes, that of the last
+            commit. Never 0. ``None``: a check or a hold failed.
 
         Raises:
-            UnknownOutcomeError: it may have been made, or not. `get` says which.
+            UnknownOutcomeError: it may be done or not. Read the records to know.
             FullError: no space; nothing was changed.
-            InvalidError: no store could accept it; nothing was changed.
+            InvalidError: the commit is invalid; nothing was changed.
         """
         ...
 
     def wait(self, token: int, timeout_s: float) -> int:
         """
-        Until something was committed since ``token``, or the time is over.
+        Blocks until a commit after ``token``, or until the time is over.
 
-        That a holder died is no commit.
+        The death of a holder is not a commit.
 
         Args:
-            token: what an earlier call answered; 0 to get one at once.
-            timeout_s: at most so long.
+            token: from an earlier call; 0 to get one at once.
+            timeout_s: the longest wait.
 
         Returns:
-            A token; the same one: nothing was committed.
+            A token; the same one if nothing was committed.
         """
         ...
 
     def campaign(self, path: str, name: str) -> Term:
         """
-        Blocks until this store holds ``path``: who does is the leader. Again is fine,
-        also while another thread campaigns: all get the same term.
+        Blocks until this store holds ``path`` and so leads. Idempotent, also while
+        another thread campaigns: all get the same term.
 
         Args:
-            path: a key; its record says who leads.
-            name: who we are, for people.
+            path: a key; its record names the leader.
+            name: of this process, for people.
 
         Raises:
-            UnknownOutcomeError: campaign again or close the store, lest it leads
-                without knowing.
+            UnknownOutcomeError: campaign again or close the store: it may lead without
+                knowing.
         """
         ...
 
     def close(self) -> None:
         """
-        Gives up what it holds, after its terms have ended. Again is fine; who blocks
-        gets a `ClosedError`.
+        Ends its terms, then gives its holds up. Idempotent; blocked calls raise
+        `ClosedError`.
         """
         ...

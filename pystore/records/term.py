@@ -1,5 +1,5 @@
 """
-A term of leadership: what proves it, and until when it was proven. Pure.
+A term of leadership, and until when it is proven. Pure.
 
 Source: docs/record-store.md, terms (C2: reads prove nothing, only a commit does).
 """
@@ -16,18 +16,17 @@ __all__ = ["Term"]
 @dataclass(slots=True, eq=False)
 class Term:
     """
-    The time for which a store leads. Put its `check` into each commit.
+    A term of leadership. Put its `check` into each commit.
 
     Attributes:
-        path: the key whose record says who leads.
-        name: who we are.
+        path: the key of the record that names the leader.
+        name: of this process.
         number: the version of that record: it rises from term to term.
-        sent_ns: when the last commit that checked it and was made was sent, by the
-            store's clock.
-        length_ns: for how long after that nobody else can lead: the session
-            time-out that the servers granted; ``None``: for as long as the process
-            lives, because the operating system keeps the lock; 0 once the store was
-            closed.
+        sent_ns: when the last successful commit with its check was sent, by the store's
+            clock.
+        length_ns: how long after that no other store can lead: the session time-out
+            that the servers granted; ``None``: for the life of the process, because the
+            operating system keeps the lock; 0 once the store is closed.
     """
 
     path: str
@@ -39,14 +38,14 @@ class Term:
     @property
     def check(self) -> CheckVersion:
         """
-        Refuses the commit of who no longer leads.
+        A check that fails once this store does not lead any more.
         """
         return CheckVersion(self.path, self.number)
 
     @property
     def proven_until_ns(self) -> int | None:
         """
-        Until when nobody else leads, by the store's clock and without its error;
+        Until when no other store leads, by the store's clock and without its error;
         ``None``: without an end.
         """
         return None if self.length_ns is None else self.sent_ns + self.length_ns

@@ -1,9 +1,9 @@
 """
-Where ZooKeeper has what: the paths of records, sessions and the generation. Pure.
+The paths in ZooKeeper: records, sessions and the generation. Pure.
 
-ZooKeeper's Java client refuses a reply above 1 MiB, so no directory may hold
-names without end: records are spread over 256 buckets by a hash of their keys.
-The version of a bucket's own node counts the records that were made in it.
+ZooKeeper's Java client refuses a reply above 1 MiB, which limits the names in a
+directory. So records are spread over 256 buckets by a hash of their keys. The version
+of a bucket's own node counts the records that were created in it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import xxhash
 __all__ = ["BUCKETS", "Znodes"]
 
 BUCKETS = 256
-"""Of 10 000 names each that is 2 560 000 records."""
+"""With 10 000 names each that is 2 560 000 records."""
 
-_MARK = "k"  # a name of its own would be "." for one key, and ".." for another
+_MARK = "k"  # without it the names of two keys would be "." and ".."
 
 
 class Znodes:
@@ -29,8 +29,8 @@ class Znodes:
 
     Attributes:
         generation: the node that each change sets.
-        sessions: where each store has a node that lives as long as its session.
-        records: where the buckets are.
+        sessions: the directory with one ephemeral node per store.
+        records: the directory of the buckets.
         buckets: all of them.
     """
 
@@ -43,19 +43,19 @@ class Znodes:
 
     def bucket(self, key: str) -> str:
         """
-        The directory of a record.
+        Returns the directory of a record.
         """
         return self.buckets[xxhash.xxh3_64_intdigest(key.encode()) % BUCKETS]
 
     def node(self, key: str) -> str:
         """
-        The node of a record.
+        Returns the node of a record.
         """
         return f"{self.bucket(key)}/{_MARK}{quote(key, safe='')}"
 
     @staticmethod
     def key(name: str) -> str:
         """
-        The key of a name in a bucket.
+        Returns the key of a name in a bucket.
         """
         return unquote(name.removeprefix(_MARK))

@@ -1,11 +1,11 @@
 """
-A record store in ZooKeeper, through kazoo: several hosts.
+The record store in ZooKeeper, through kazoo: for several hosts.
 
 A commit is one transaction. Its first operation checks the node of this store's own
-session: kazoo connects again by itself after a session has expired, and what the
-old session read and held must not be believed in the new one. A version is the
-number of the transaction that wrote the record. Reading is preceded by a ``sync``,
-in the same round trip, so that a server that lags answers like the others.
+session: kazoo opens a new session by itself after one has expired, but the reads and
+holds of the old session are not valid in the new one. A version is the number of the
+transaction that wrote the record. A ``sync`` precedes each read in the same round trip,
+so that a lagging server answers like the others.
 
 Needs the extra ``zookeeper``.
 """
@@ -57,15 +57,15 @@ __all__ = ["ZookeeperStore"]
 Untyped = Any  # kazoo has no types
 
 _LOST = (ConnectionLoss, ConnectionClosedError)
-_PINS = (
+_CHECK_FAILURES = (
     BadVersionError,
     NoNodeError,
     NodeExistsError,
     RolledBackError,
     RuntimeInconsistency,
 )
-_READS_MAX = 500  # at once
-_LOOK_S = 1.0  # a wait looks by itself that often, should a watch be lost
+_READS_MAX = 500  # in one batch
+_POLL_S = 1.0  # the polling interval of a wait, in case a watch is lost
 
 
 class ZookeeperStore:
@@ -74,10 +74,10 @@ class ZookeeperStore:
 
     Args:
         hosts: ``host:port``, with commas between them.
-        root: the path of the node under which everything is.
-        session_timeout_s: asked for; the servers say what they grant.
+        root: the path of the node above all others.
+        session_timeout_s: requested; the servers grant the actual one.
         timeout_s: how long a call waits for its answer.
-        clock_ns: tells when a commit was sent.
+        clock_ns: the clock of send times.
 
     Attributes:
         granted_timeout_s: the session time-out that the servers granted.
@@ -116,17 +116,17 @@ class ZookeeperStore:
         try:
             self._client.start(timeout_s)
             self._session: int = self._client.client_id[0]
-            self._client.add_listener(self._heard)
+            self._client.add_listener(self._wake_waiting)
             self._me = f"{self._znodes.sessions}/{uuid.uuid4().hex}"
             self._prepare()
         except (KazooException, KazooTimeoutError) as error:
-            # Whatever it was: there is no store. kazoo's errors stay here.
+            # Any error: the store cannot be opened. kazoo's errors stay in this file.
             self.close()
             raise self._unreachable() from error
 
     def _note_granted_timeout(self) -> None:
         """
-        Kazoo keeps what the servers granted to itself.
+        Intercepts the granted session time-out, which kazoo does not publish.
         """
         connection = self._client._connection
         invoke = connection._invoke
@@ -142,10 +142,10 @@ class ZookeeperStore:
 
     def _prepare(self) -> None:
         """
-        The nodes that everything needs, all at once, and that of this session.
+        Creates the common nodes in one transaction, and the node of this session.
         """
         client, znodes = self._client, self._znodes
-        # Each in bounded time: without a server kazoo waits for one for ever.
+        # Each with a time-out: without a server kazoo waits without end.
         if client.exists_async(znodes.generation).get(timeout=self._timeout_s) is None:
             client.ensure_path_async(znodes.root).get(timeout=self._timeout_s)
             transaction = client.transaction()
@@ -155,7 +155,7 @@ class ZookeeperStore:
                 transaction.create(bucket)
             transaction.create(znodes.generation)
             for result in transaction.commit_async().get(timeout=self._timeout_s):
-                # Another store may be first; whatever else it is, is told.
+                # Another store may be first; other errors are raised.
                 if isinstance(result, NodeExistsError):
                     break
                 if isinstance(result, KazooException):
@@ -176,7 +176,7 @@ class ZookeeperStore:
         self, prefix: str = "", after: str = "", limit: int | None = None
     ) -> list[StoredRecord]:
         """
-        See `RecordStore.scan`. Lists the names of all records there are.
+        See `RecordStore.scan`. Lists the names of all records.
         """
         check_bound(prefix)
         past = check_bound(after)
@@ -223,7 +223,9 @@ class ZookeeperStore:
         node = self._znodes.generation
         while True:
             seen = self._events
-            (stat,) = self._ask(lambda: self._client.exists_async(node, self._heard))
+            (stat,) = self._ask(
+                lambda: self._client.exists_async(node, self._wake_waiting)
+            )
             left_s = end_s - time.monotonic()
             if stat.mzxid != token or left_s <= 0:
                 return int(stat.mzxid)
@@ -247,13 +249,13 @@ class ZookeeperStore:
             self._changed.notify_all()
         if not was_closed:
             with contextlib.suppress(KazooException, KazooTimeoutError):
-                # Who cannot be reached ends the session by its time-out.
+                # Unreachable servers end the session by its time-out.
                 self._client.stop()
                 self._client.close()
 
-    def _heard(self, event: object) -> None:
+    def _wake_waiting(self, event: object) -> None:
         """
-        A watch fired, or kazoo's state changed: who waits looks again.
+        Wakes all waiting calls: a watch fired, or kazoo's state changed.
         """
         with self._changed:
             self._events += 1
@@ -264,13 +266,14 @@ class ZookeeperStore:
         with self._changed:
             self._changed.wait_for(
                 lambda: self._events != seen or self._is_closed,
-                min(left_s, _LOOK_S),
+                min(left_s, _POLL_S),
             )
 
     def _usable(self) -> None:
         if self._process != os.getpid():
             raise ForkedError(
-                f"{self.hosts}: the session is the parent's: open another"
+                f"{self.hosts}: the session belongs to the parent process: open "
+                "another one"
             )
         if self._is_closed:
             raise ClosedError(f"the record store at {self.hosts} is closed")
@@ -280,19 +283,19 @@ class ZookeeperStore:
     def _session_lost(self) -> SessionLostError:
         self._is_lost = True
         return SessionLostError(
-            f"{self.hosts}: the session has expired, and what it held: close the "
+            f"{self.hosts}: the session and its holds have expired: close the "
             "record store and open it again"
         )
 
     def _unreachable(self) -> UnavailableError:
         return UnavailableError(
             f"{self.hosts}: ZooKeeper does not answer: check the address and that "
-            "most of its servers run, then try again"
+            "a majority of its servers run, then try again"
         )
 
     def _ask(self, *requests: Callable[[], Any]) -> list[Any]:
         """
-        The answers to requests that change nothing; ``None``: no such node.
+        Sends read requests and returns their answers; ``None``: no such node.
         """
         end_s = time.monotonic() + self._timeout_s
         while True:
@@ -303,14 +306,14 @@ class ZookeeperStore:
                 answers += [request() for request in requests]
                 return [self._answer(one, end_s) for one in answers][1:]
             except SessionExpiredError as error:
-                # Nothing comes back of it.
+                # An expired session never comes back.
                 raise self._session_lost() from error
             except KazooTimeoutError as error:
-                # Nothing was changed by asking.
+                # Reads change nothing.
                 self._usable()
                 raise self._unreachable() from error
             except _LOST as error:
-                # kazoo connects again by itself; until then asking again is vain.
+                # kazoo connects again by itself; until then requests fail.
                 left_s = end_s - time.monotonic()
                 if left_s <= 0:
                     raise self._unreachable() from error
@@ -324,7 +327,7 @@ class ZookeeperStore:
         try:
             return result.get(timeout=max(0.001, end_s - time.monotonic()))
         except NoNodeError:
-            # An answer like any other.
+            # A missing node is an answer, too.
             return None
 
     def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
@@ -342,14 +345,14 @@ class ZookeeperStore:
             if not any(isinstance(one, Exception) for one in results):
                 return Made(results[-1].mzxid if changes else generation, sent_ns)
             self._refuse_others(results)
-            # Somebody was faster: what was read is read again.
+            # Another store was faster: read again.
 
     def _refuse_others(self, results: list[Any]) -> None:
         """
-        What would fail again, however often it is tried.
+        Raises errors that another try would not solve.
         """
         for one in results:
-            if isinstance(one, Exception) and not isinstance(one, _PINS):
+            if isinstance(one, Exception) and not isinstance(one, _CHECK_FAILURES):
                 raise self._refused("a commit", one) from one
 
     def _refused(self, what: str, error: Exception) -> StorageError:
@@ -372,10 +375,10 @@ class ZookeeperStore:
         try:
             results: list[Any] = transaction.commit_async().get(self._timeout_s)
         except (SessionExpiredError, KazooTimeoutError, *_LOST) as error:
-            # It was sent, or may yet be: only reading tells.
+            # It was sent, or may still be: only a read shows the outcome.
             raise UnknownOutcomeError(
                 f"{self.hosts}: the connection was lost before a commit was "
-                "answered: read what it wrote, then decide"
+                "answered: read its records, then decide"
             ) from error
         return results
 
@@ -383,7 +386,9 @@ class ZookeeperStore:
         node = self._znodes.node(path)
         while True:
             seen = self._events
-            (stat,) = self._ask(lambda: self._client.exists_async(node, self._heard))
+            (stat,) = self._ask(
+                lambda: self._client.exists_async(node, self._wake_waiting)
+            )
             if stat is None:
                 return
-            self._sleep(seen, _LOOK_S)
+            self._sleep(seen, _POLL_S)

@@ -1,10 +1,11 @@
 """
-A commit as one ZooKeeper transaction: what was read is pinned in it. Pure.
+A commit as one ZooKeeper transaction, with checks of the read versions. Pure.
 
-ZooKeeper can compare a node's own version, which starts at 0 again when the node is
-made again. So whoever makes a node also raises the version of its bucket, and who
-relies on a node that is there pins both: the node as it was read after the bucket.
-A transaction that fails on a pin decides nothing, it is planned again.
+ZooKeeper can check only a node's own version, which starts at 0 again when the node is
+created again. So each transaction that creates a node also raises the version of its
+bucket. A transaction that relies on an existing node checks both versions: that of the
+bucket, and that of the node, which was read after it. If such a check fails, nothing is
+decided, and the commit is planned again.
 """
 
 from __future__ import annotations
@@ -21,57 +22,57 @@ __all__ = ["NodesRead", "Seen", "Transaction", "plan"]
 
 class Seen(Protocol):
     """
-    A node's numbers as ZooKeeper tells them.
+    The status of a node in ZooKeeper.
     """
 
     @property
     def version(self) -> int:
         """
-        How often it was set in this life.
+        The number of changes since its creation.
         """
         ...
 
     @property
     def mzxid(self) -> int:
         """
-        The transaction that set it last: no two share one.
+        The number of the transaction that changed it last, unique in the store.
         """
         ...
 
     @property
     def ephemeralOwner(self) -> int | None:  # noqa: N802 - ZooKeeper's name
         """
-        The session that holds it, or nothing.
+        The session that holds it; 0 or ``None``: none.
         """
         ...
 
 
 class Transaction(Protocol):
     """
-    What kazoo collects for one request.
+    The operations that kazoo collects for one request.
     """
 
     def check(self, path: str, version: int) -> None:
         """
-        The node is there and at this version; -1: at any.
+        Checks that a node exists and has this version; -1: any.
         """
         ...
 
     def create(self, path: str, value: bytes, *, ephemeral: bool = False) -> None:
         """
-        The node was not there.
+        Creates a node that does not exist.
         """
         ...
 
     def set_data(self, path: str, value: bytes, version: int = -1) -> None:
         """
-        The node was there, at this version.
+        Changes a node that exists and has this version.
         """
         ...
 
     def delete(self, path: str, version: int = -1) -> None:
         """
-        The node was there, at this version.
+        Deletes a node that exists and has this version.
         """
         ...
 
@@ -79,11 +80,11 @@ class Transaction(Protocol):
 @dataclass(frozen=True, slots=True)
 class NodesRead:
     """
-    What was read for a commit, the buckets before the nodes.
+    The state that was read for a commit, the buckets before the nodes.
 
     Attributes:
         buckets: versions by path.
-        nodes: by key; ``None``: not there.
+        nodes: by key; ``None``: missing.
     """
 
     buckets: Mapping[str, int]
@@ -92,45 +93,45 @@ class NodesRead:
 
 def plan(
     keys: Mapping[str, KeyOps],
-    sight: NodesRead,
+    read: NodesRead,
     session: int,
     znodes: Znodes,
     transaction: Transaction,
 ) -> bool | None:
     """
-    Fill in a transaction.
+    Adds the operations of a commit to a transaction.
 
     Args:
         keys: of the commit.
-        sight: what was read.
-        session: our own.
+        read: the state that was read.
+        session: of this store.
         znodes: the paths.
-        transaction: gets the operations, the one on the generation last.
+        transaction: receives the operations, the one on the generation last.
 
     Returns:
-        Whether it changes something; ``None``: a check or a hold fails.
+        Whether it changes anything; ``None``: a check or a hold fails.
     """
-    if not all(_holds(ops, sight.nodes[key], session) for key, ops in keys.items()):
+    if not all(_holds(ops, read.nodes[key], session) for key, ops in keys.items()):
         return None
     made: set[str] = set()
-    pinned: set[str] = set()
+    checked: set[str] = set()
     steps: list[Callable[[], None]] = []
     changes = False
     for key, ops in keys.items():
-        seen, bucket = sight.nodes[key], znodes.bucket(key)
+        seen, bucket = read.nodes[key], znodes.bucket(key)
         changes = changes or ops.changes(is_there=seen is not None)
         if seen is None:
             steps.append(_absent(transaction, znodes.node(key), ops))
             if ops.write is not None and not isinstance(ops.write, Delete):
                 made.add(bucket)
             continue
-        is_pinned = ops.version is not None or isinstance(ops.write, Hold)
-        if is_pinned:
-            pinned.add(bucket)
-        version = seen.version if is_pinned else -1
+        is_checked = ops.version is not None or isinstance(ops.write, Hold)
+        if is_checked:
+            checked.add(bucket)
+        version = seen.version if is_checked else -1
         steps.append(_present(transaction, znodes.node(key), ops, version))
-    for bucket in sorted(made | pinned):
-        version = sight.buckets[bucket] if bucket in pinned else -1
+    for bucket in sorted(made | checked):
+        version = read.buckets[bucket] if bucket in checked else -1
         if bucket in made:
             transaction.set_data(bucket, b"", version)
         else:
@@ -151,7 +152,7 @@ def _holds(ops: KeyOps, seen: Seen | None, session: int) -> bool:
 
 def _absent(transaction: Transaction, path: str, ops: KeyOps) -> Callable[[], None]:
     """
-    That a node is not there is checked by making it.
+    Returns the operations on a missing node: its creation checks that it is missing.
     """
     write = ops.write
     if write is not None and not isinstance(write, Delete):

@@ -1,3 +1,3 @@
 """
-RocketMQ's remoting protocol: frames, headers, bodies, and who speaks them.
+RocketMQ's remoting protocol: frames, headers, bodies, clients and servers.
 """

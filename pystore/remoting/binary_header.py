@@ -1,7 +1,7 @@
 """
-Headers in RocketMQ's own binary form. Pure.
+Headers in RocketMQ's binary format. Pure.
 
-Empty text cannot be told from none: an empty remark, key or value is none.
+The format has no empty texts: an empty remark, key or value counts as missing.
 
 Source: formats 3.3; docs/remoting.md.
 """
@@ -27,8 +27,8 @@ def encode_binary_header(command: RemotingCommand) -> bytes:
     Returns the header of a command.
 
     Raises:
-        InvalidError: a code or version beyond 16 bits, which would arrive as another
-            one; a key beyond 32,767 bytes; text that UTF-8 cannot say.
+        InvalidError: a code or version is outside 16 bits, a key is longer than 32,767
+            bytes, or a text is not Unicode.
     """
     try:
         remark = (command.remark or "").encode()
@@ -49,10 +49,10 @@ def encode_binary_header(command: RemotingCommand) -> bytes:
             len(remark),
         )
     except UnicodeEncodeError as error:
-        # Half of a pair of surrogates, which only a program makes.
+        # Half of a surrogate pair, which only a program makes.
         raise InvalidError("text of the command is not Unicode") from error
     except struct.error as error:
-        # A number that the field does not hold.
+        # A number is outside the range of its field.
         raise InvalidError(
             f"code {command.code}, version {command.version} or a key does not fit a "
             "ROCKETMQ header: send it as JSON"
@@ -65,8 +65,7 @@ def decode_binary_header(header: bytes, body: bytes) -> RemotingCommand:
     Returns the command of a header and its body.
 
     Raises:
-        RemoteViolation: a length that leads out of the header or leaves bytes over;
-            text that is not UTF-8.
+        RemoteViolation: a length does not fit the header, or a text is not UTF-8.
     """
     if len(header) < _FIXED.size + _SIZE.size:
         raise RemoteViolation(f"a ROCKETMQ header of {len(header)} bytes")
@@ -118,7 +117,7 @@ def _text(header: bytes, at: int, size: int, name: str) -> tuple[str, int]:
     try:
         return header[at : at + size].decode(), at + size
     except UnicodeDecodeError as error:
-        # Java puts another character there; we would act on a wrong name.
+        # Java would put a replacement character there, and act on a wrong name.
         raise RemoteViolation(
             f"the {name} at byte {at} of a ROCKETMQ header is not UTF-8"
         ) from error

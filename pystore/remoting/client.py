@@ -1,5 +1,5 @@
 """
-Asks peers over the remoting protocol: one connection per address, made when needed.
+The client of the remoting protocol: one connection per address, opened when needed.
 
 Source: formats 3.1, client protocol 0; docs/remoting.md.
 """
@@ -10,48 +10,33 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pystore.errors import ClosedError, InvalidError
+from pystore.errors import ClosedError
+from pystore.net.address import parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.errors import NotSent
 from pystore.remoting.limits import RemotingLimits
-from pystore.remoting.shutdown import let_go
+from pystore.remoting.shutdown import close_all
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["CALL_TIMEOUT_MS", "RemotingClient", "parse_address"]
+__all__ = ["CALL_TIMEOUT_MS", "RemotingClient"]
 
 CALL_TIMEOUT_MS = 3000
 """How long brokers wait for a controller."""
 
 
-def parse_address(address: str) -> tuple[str, int]:
-    """
-    Returns host and port of ``host:port`` or ``[host]:port``.
-
-    Raises:
-        InvalidError: another text.
-    """
-    host, colon, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    if not (host and colon and port.isascii() and port.isdigit()):
-        raise InvalidError(f"{address!r} is no address: host:port is one")
-    if not 0 < int(port[:6]) < 1 << 16:
-        raise InvalidError(f"{address!r} has a port beyond 65535")
-    return host, int(port)
-
-
 class RemotingClient:
     """
-    Any number of peers. An asynchronous context manager, for one event loop.
+    A client for any number of peers. An asynchronous context manager, for one event
+    loop.
 
     Args:
-        limits: what it bears.
-        handlers: for what peers ask on the same connections.
-        say: one line for people.
+        limits: of memory and time.
+        handlers: of requests that peers send on the same connections.
+        say: receives one line for people.
     """
 
     def __init__(
@@ -63,8 +48,8 @@ class RemotingClient:
     ) -> None:
         self._limits = limits or RemotingLimits()
         self._open_ones: set[Connection] = set()
-        self._side = ConnectionOwner(
-            handlers or {}, self._limits, say, self._begun, self._gone
+        self._owner = ConnectionOwner(
+            handlers or {}, self._limits, say, self._opened, self._closed
         )
         self._connections: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
@@ -72,7 +57,7 @@ class RemotingClient:
     @property
     def addresses(self) -> set[str]:
         """
-        Of those with a connection, or with one on its way.
+        The addresses with an open or opening connection.
         """
         return set(self._connections)
 
@@ -80,18 +65,18 @@ class RemotingClient:
         self, address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> RemotingCommand:
         """
-        Asks a peer and waits for its answer, which may be a refusal.
+        Sends a request and waits for the answer, which may be a refusal.
 
         Args:
             address: ``host:port``.
-            request: its opaque and flag are chosen here.
-            timeout_ms: for all of it, connecting included.
+            request: this method sets its opaque and flag.
+            timeout_ms: for everything, with the connection set-up.
 
         Raises:
-            NotSent: it was not carried out: the peer cannot be reached, takes
-                nothing, or shuts down.
-            NoAnswer: it may have been.
-            InvalidError: no address, or a request that no frame holds.
+            NotSent: the request was not carried out: the peer is unreachable, accepts
+                no bytes, or shuts down.
+            NoAnswer: it may have been carried out.
+            InvalidError: an invalid address, or a request that does not fit a frame.
             ClosedError: the client was closed.
         """
         loop = asyncio.get_running_loop()
@@ -101,23 +86,23 @@ class RemotingClient:
         if response.code == ResponseCode.GO_AWAY:
             self._forget(connection)
             connection.retire()
-            raise NotSent(f"{address} shuts down: ask again, or another")
+            raise NotSent(f"{address} shuts down; try again, or another peer")
         return response
 
     async def send(
         self, address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> None:
         """
-        Says something that nobody answers.
+        Sends a one-way request.
 
         Args:
             address: ``host:port``.
-            request: its opaque and flag are chosen here.
-            timeout_ms: until it is on its way.
+            request: this method sets its opaque and flag.
+            timeout_ms: until the network takes it.
 
         Raises:
-            NotSent: the peer cannot be reached or takes nothing.
-            InvalidError: no address, or a request that no frame holds.
+            NotSent: the peer is unreachable or accepts no bytes.
+            InvalidError: an invalid address, or a request that does not fit a frame.
             ClosedError: the client was closed.
         """
         loop = asyncio.get_running_loop()
@@ -127,8 +112,8 @@ class RemotingClient:
 
     async def close(self) -> None:
         """
-        Lets go of all peers, within `RemotingLimits.close_timeout_ms`; who waits for an
-        answer is told. Again is fine.
+        Closes all connections within `RemotingLimits.close_timeout_ms`; pending calls
+        fail. Idempotent.
         """
         self._is_closed = True
         tasks, self._connections = list(self._connections.values()), {}
@@ -137,7 +122,7 @@ class RemotingClient:
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            await let_go(self._side, frozenset(self._open_ones))
+            await close_all(self._owner, frozenset(self._open_ones))
 
     async def __aenter__(self) -> RemotingClient:
         return self
@@ -158,34 +143,36 @@ class RemotingClient:
         if made is None or (made.done() and (stands is None or stands.is_closed)):
             host, port = parse_address(address)
             made = asyncio.create_task(self._open(address, host, port))
-            made.add_done_callback(lambda task: self._heed(address, task))
+            made.add_done_callback(lambda task: self._forget_failed(address, task))
             self._connections[address] = made
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                # Others may wait for the same one.
+                # Other calls may wait for the same connection.
                 return await asyncio.shield(made)
         except TimeoutError as error:
-            # It may still come, for who asks next.
-            raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
+            # It may still open, for the next call.
+            raise NotSent(
+                f"{address} did not accept a connection in {timeout_ms} ms"
+            ) from error
         except asyncio.CancelledError:
-            # Ours is passed on; that of the connection means that we were closed.
+            # A cancelled task means a closed client; our own cancellation passes on.
             task = asyncio.current_task()
             if made.cancelled() and not (task and task.cancelling()):
                 raise ClosedError("the remoting client is closed") from None
             raise
 
-    def _heed(self, address: str, task: asyncio.Task[Connection]) -> None:
+    def _forget_failed(self, address: str, task: asyncio.Task[Connection]) -> None:
         failed = task.cancelled() or task.exception() is not None
         if failed and self._connections.get(address) is task:
             del self._connections[address]
 
-    def _begun(self, connection: Connection) -> None:
+    def _opened(self, connection: Connection) -> None:
         self._open_ones.add(connection)
         if self._is_closed:
-            # It was on its way when we closed.
+            # It opened while the client was closing.
             connection.abort()
 
-    def _gone(self, connection: Connection) -> None:
+    def _closed(self, connection: Connection) -> None:
         self._open_ones.discard(connection)
         self._forget(connection)
 
@@ -200,20 +187,22 @@ class RemotingClient:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._side), host, port
+                    lambda: Connection(self._owner), host, port
                 )
         except TimeoutError as error:
-            # Nobody is there, or a firewall swallows what we send.
-            raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
+            # No such host, or a firewall drops the packets.
+            raise NotSent(
+                f"{address} did not accept a connection in {timeout_ms} ms"
+            ) from error
         except OSError as error:
-            # Refused, or a name that leads nowhere.
+            # Refused, or an unknown name.
             raise NotSent(f"{address} cannot be reached: {error.strerror}") from error
         return connection
 
 
 def _connection(made: asyncio.Task[Connection]) -> Connection | None:
     """
-    Returns what was made; ``None``: nothing yet, or nothing at all.
+    Returns the open connection of a task; ``None``: it is not open yet, or failed.
     """
     if not made.done() or made.cancelled() or made.exception() is not None:
         return None

@@ -1,5 +1,5 @@
 """
-Numbers of the remoting protocol, by name. Pure.
+The constants of the remoting protocol. Pure.
 
 Source: formats 3.1, 3.2, 3.5, 3.6; docs/remoting.md.
 """
@@ -22,24 +22,24 @@ __all__ = [
 ]
 
 FRAME_BYTES_MAX = 16 << 20
-"""The longest frame that RocketMQ takes, its length field included."""
+"""The longest frame that RocketMQ accepts, with its length field."""
 
 HEADER_BYTES_MAX = 256 << 10
-"""The longest header that is read: a few hundred bytes are usual."""
+"""The longest accepted header; a few hundred bytes are usual."""
 
 HEARTBEAT_TIMEOUT_MS = 10_000
-"""How long a broker counts as alive whose heartbeat does not say so."""
+"""The validity of a heartbeat that names none."""
 
 LOWEST_PRIORITY = 2**31 - 1
-"""Of a broker that does not say how gladly it is elected (R67)."""
+"""The election priority of a broker that sends none (R67)."""
 
 VERSION = 479
-"""The ordinal of RocketMQ 5.3.3: name servers read bodies as it says."""
+"""The ordinal of RocketMQ 5.3.3: name servers choose the body format by it."""
 
 
 class Serialisation(IntEnum):
     """
-    How a header is written: the first byte behind the length.
+    The serialisation of a header: the first byte after the length.
     """
 
     JSON = 0
@@ -48,7 +48,7 @@ class Serialisation(IntEnum):
 
 class CommandFlag(IntFlag):
     """
-    Bits of a command's flag.
+    The bits of a command's flag.
     """
 
     RESPONSE = 1
@@ -57,7 +57,7 @@ class CommandFlag(IntFlag):
 
 class Language(IntEnum):
     """
-    What a peer is written in; a name or a number that nobody knows is `OTHER`.
+    The programming language of a peer; unknown ones are `OTHER`.
     """
 
     JAVA = 0
@@ -78,7 +78,7 @@ class Language(IntEnum):
 
 class RequestCode(IntEnum):
     """
-    What is asked for.
+    The code of a request.
     """
 
     REGISTER_BROKER = 103
@@ -111,7 +111,7 @@ class RequestCode(IntEnum):
     CLEAN_BROKER_DATA = 1011
     CONTROLLER_GET_NEXT_BROKER_ID = 1012
     CONTROLLER_APPLY_BROKER_ID = 1013
-    # Of pystore alone: nothing of RocketMQ is between 3010 and 200050.
+    # Extensions of pystore: RocketMQ uses no code between 3010 and 200050.
     DESCRIBE_BROKER_SET = 7101
     CHANGE_BROKER = 7102
     CHANGE_ELECTIONS = 7103
@@ -121,7 +121,7 @@ class RequestCode(IntEnum):
 
 class ResponseCode(IntEnum):
     """
-    What came of a request.
+    The code of a response.
     """
 
     SUCCESS = 0

@@ -1,5 +1,5 @@
 """
-One command: a request, or the response to one. Pure.
+One command: a request or a response. Pure.
 
 Source: formats 3.2, 3.4; docs/remoting.md.
 """
@@ -22,21 +22,21 @@ _I32_MIN, _I32_MAX = -(1 << 31), (1 << 31) - 1
 @dataclass(frozen=True, slots=True)
 class RemotingCommand:
     """
-    What one frame says.
+    The content of one frame.
 
     Attributes:
         code: of the request, or of the response.
-        opaque: chosen by who asks; the response repeats it.
+        opaque: the requester's number; the response repeats it.
         flag: `CommandFlag`; other bits are kept.
         ext_fields: the header of this code; all values are text, none is null.
         body: empty where there is none.
         remark: for people; ``None`` in most.
         language: of the sender.
-        version: of the sender, as an ordinal; 0 where nobody set it.
-        serialisation: how the header is, or was, written.
+        version: of the sender, as an ordinal; 0: not set.
+        serialisation: of the header.
 
     Raises:
-        InvalidError: a number that 32 bits do not hold.
+        InvalidError: a number is outside the range of 32 bits.
     """
 
     code: int
@@ -56,20 +56,22 @@ class RemotingCommand:
             ("flag", self.flag),
             ("version", self.version),
         ):
-            # No range: that would count up to an enumeration's value.
+            # Not `in range(...)`, which iterates for the value of an enumeration.
             if not _I32_MIN <= number <= _I32_MAX:
-                raise InvalidError(f"a command's {name} has 32 bits: {number}")
+                raise InvalidError(
+                    f"the {name} of a command is outside 32 bits: {number}"
+                )
 
     @property
     def is_response(self) -> bool:
         """
-        Whether it answers a request of ours.
+        Whether it is a response.
         """
         return bool(self.flag & _RESPONSE)
 
     @property
     def is_one_way(self) -> bool:
         """
-        Whether nobody may answer it, not even with an error.
+        Whether it must not be answered, not even with an error.
         """
         return bool(self.flag & _ONE_WAY)

@@ -1,9 +1,10 @@
 """
-One connection, of a server or of a client: both sides may ask and answer.
+One connection of a server or a client: both sides may send requests.
 
-Requests of a peer are carried out at once and answered in any order; who does not
-read our answers is not read from either, and is closed if it goes on. What a peer
-sends that is no frame closes the connection: nobody knows where the next one begins.
+Requests of a peer are carried out concurrently and answered in any order. A connection
+stops reading from a peer that does not read its answers, and closes if that lasts.
+Bytes that are not a frame close the connection, because the start of the next frame is
+unknown.
 
 All calls come from the event loop; its clock is the only one.
 
@@ -33,22 +34,22 @@ _OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
 
 Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
-"""Answers a request: at once if it is a plain function; one-way, it answers nobody."""
+"""Answers a request; a plain function answers at once. One-way: no reply is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOwner:
     """
-    What all connections of a server or a client have in common.
+    What all connections of a server or a client share.
 
     Attributes:
         handlers: by request code.
-        limits: what is borne.
-        say: one line for people, about a connection that went wrong.
-        opened: is told of a connection before anything is read from it.
-        closed: is told of it once, whoever closed it.
-        running: the handlers at work.
-        received: where bytes arrive: the loop reads from one connection at a time.
+        limits: of memory and time.
+        say: receives one line for people about each failed connection.
+        opened: called with a connection before the first read.
+        closed: called with it once, whichever side closed it.
+        running: the pending handlers.
+        received: the receive buffer: the loop reads from one connection at a time.
     """
 
     handlers: Mapping[int, Handler]
@@ -64,19 +65,19 @@ class ConnectionOwner:
 
 class Connection(asyncio.BufferedProtocol):
     """
-    A connection, made by `asyncio`.
+    A connection as a protocol of `asyncio`.
 
     Args:
-        side: whose it is.
+        owner: its owner.
 
     Attributes:
-        peer: the other's address, for people.
+        peer: the address of the peer, for people.
     """
 
-    def __init__(self, side: ConnectionOwner) -> None:
-        self._side = side
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._owner = owner
         self._loop = asyncio.get_running_loop()
-        limits = side.limits
+        limits = owner.limits
         self._reader = CommandReader(limits.frame_bytes_max, limits.header_bytes_max)
         self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._next_opaque = 0
@@ -84,30 +85,30 @@ class Connection(asyncio.BufferedProtocol):
         self._active_at = self._loop.time()
         self._writable = asyncio.Event()
         self._writable.set()
-        self._gone = asyncio.Event()
+        self._ended = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
         self._is_retired = False
-        self.peer = "a peer that has gone"
+        self.peer = "a disconnected peer"
 
     @property
     def is_closed(self) -> bool:
         """
-        Whether nothing can be said any more.
+        Whether nothing can be sent any more.
         """
-        return self._gone.is_set() or self._transport.is_closing()
+        return self._ended.is_set() or self._transport.is_closing()
 
     @property
     def descriptor(self) -> int:
         """
-        The number of its open file; -1: it has none any more.
+        The file descriptor of its socket; -1: it is closed.
         """
         return cast("int", self._transport.get_extra_info("socket").fileno())
 
     @property
     def may_send(self) -> bool:
         """
-        Whether the peer takes what is said; otherwise calls wait.
+        Whether the peer accepts bytes; otherwise calls wait.
         """
         return self._writable.is_set()
 
@@ -115,42 +116,42 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """
-        The connection stands.
+        Sets the connection up.
         """
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(self._side.limits.write_bytes_max)
+        self._transport.set_write_buffer_limits(self._owner.limits.write_bytes_max)
         name = transport.get_extra_info("peername")
         if name:
             host, port = name[:2]
             self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._arm("idle", self._side.limits.idle_timeout_ms, self._check_idle)
-        self._side.opened(self)
+        self._arm("idle", self._owner.limits.idle_timeout_ms, self._check_idle)
+        self._owner.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """
-        Bytes will come, into one buffer for all: one of this size for each time that
-        something comes would cost more than a heartbeat does.
+        Returns the shared receive buffer: a new buffer for each read would cost more
+        than the heartbeat in it.
         """
-        return self._side.received
+        return self._owner.received
 
     def buffer_updated(self, nbytes: int) -> None:
         """
-        Bytes came.
+        Handles received bytes.
         """
-        self._reader.feed(self._side.received[:nbytes])
+        self._reader.feed(self._owner.received[:nbytes])
         self._read()
 
     def pause_writing(self) -> None:
         """
-        The peer takes less than we say.
+        Stops reading from a peer that reads too little.
         """
         self._writable.clear()
         self._unsent = self._transport.get_write_buffer_size()
-        self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
+        self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
 
     def resume_writing(self) -> None:
         """
-        The peer has caught up.
+        Resumes reading.
         """
         self._disarm("send")
         self._writable.set()
@@ -158,9 +159,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """
-        It is over. Handlers at work end in peace; nobody hears their answers.
+        Handles the end of the connection. Pending handlers run to their end; their
+        answers are dropped.
         """
-        self._gone.set()
+        self._ended.set()
         self._writable.set()
         for name in list(self._timers):
             self._disarm(name)
@@ -169,13 +171,13 @@ class Connection(asyncio.BufferedProtocol):
                 call.set_exception(
                     NoAnswer(f"{self.peer} closed the connection without an answer")
                 )
-        self._side.closed(self)
+        self._owner.closed(self)
 
-    # -- what the peer asks --------------------------------------------------
+    # -- requests of the peer --------------------------------------------------
 
     def _read(self) -> None:
         try:
-            for _ in range(self._side.limits.requests_max):
+            for _ in range(self._owner.limits.requests_max):
                 if self.is_closed or not self._may_read():
                     break
                 command = self._reader.take()
@@ -185,11 +187,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._active_at = self._loop.time()
                 self._dispatch(command)
             else:
-                # Now it is the others' turn.
+                # Other connections have their turn now.
                 self._loop.call_soon(self._read)
         except RemoteViolation as violation:
-            # Nothing behind it can be read.
-            self._side.say(f"{self.peer} is closed: it sent {violation}")
+            # The rest of the stream cannot be decoded.
+            self._owner.say(f"connection to {self.peer} closed: it sent {violation}")
             self._transport.abort()
             return
         if not self.is_closed:
@@ -197,7 +199,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _may_read(self) -> bool:
         return (
-            self._in_flight < self._side.limits.requests_max and self._writable.is_set()
+            self._in_flight < self._owner.limits.requests_max
+            and self._writable.is_set()
         )
 
     def _dispatch(self, command: RemotingCommand) -> None:
@@ -206,10 +209,10 @@ class Connection(asyncio.BufferedProtocol):
             if call is not None and not call.done():
                 call.set_result(command)
             return
-        handler = self._side.handlers.get(command.code)
+        handler = self._owner.handlers.get(command.code)
         if handler is None:
             self._answer(command, unknown_code_reply(command.code))
-        elif len(self._side.running) >= self._side.limits.running_max:
+        elif len(self._owner.running) >= self._owner.limits.running_max:
             self._answer(
                 command, Reply(ResponseCode.SYSTEM_BUSY, "too many requests at once")
             )
@@ -223,55 +226,55 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._in_flight += 1
         task = self._loop.create_task(self._serve(found, request))
-        self._side.running.add(task)
+        self._owner.running.add(task)
         task.add_done_callback(partial(self._served, found))
 
     async def _serve(self, handling: Handling, request: RemotingCommand) -> None:
-        timeout_ms = self._side.limits.request_timeout_ms
+        timeout_ms = self._owner.limits.request_timeout_ms
         reply = await finish(handling, request, timeout_ms, self._say)
         while not self._writable.is_set():
             await self._writable.wait()
         self._answer(request, reply)
 
     def _served(self, handling: Handling, task: asyncio.Task[None]) -> None:
-        # It was never begun, if the task was cancelled before.
+        # The coroutine never started if the task was cancelled before.
         handling.close()
-        self._side.running.discard(task)
+        self._owner.running.discard(task)
         self._in_flight -= 1
         if not self.is_closed:
             self._read()
 
     def _say(self, line: str) -> None:
-        self._side.say(f"{self.peer}, {line}")
+        self._owner.say(f"{self.peer}, {line}")
 
     def _answer(self, request: RemotingCommand, reply: Reply) -> None:
         if request.is_one_way or self.is_closed:
             return
         try:
-            frame = encode_frame(reply.to(request), self._side.limits.frame_bytes_max)
+            frame = encode_frame(reply.to(request), self._owner.limits.frame_bytes_max)
         except InvalidError as error:
-            # Too long, or not Unicode: our mistake, which the peer waits for.
+            # Our reply is too long or not Unicode; the peer waits for an answer.
             frame = encode_frame(failure_reply(error).to(request))
         self._write(frame)
 
-    # -- what we ask ---------------------------------------------------------
+    # -- our requests ---------------------------------------------------------
 
     async def call(self, request: RemotingCommand, timeout_ms: int) -> RemotingCommand:
         """
-        Asks the peer and waits for its answer, which may be a refusal.
+        Sends a request and waits for the answer, which may be a refusal.
 
         Args:
-            request: its opaque and flag are chosen here.
-            timeout_ms: for all of it.
+            request: this method sets its opaque and flag.
+            timeout_ms: for sending and waiting.
 
         Raises:
-            NotSent: the connection is closed, too many calls wait, or the peer takes
-                nothing.
-            NoAnswer: in that time, or before the connection ended.
-            InvalidError: a request that no frame holds.
+            NotSent: the connection is closed, too many calls wait, or the peer accepts
+                no bytes.
+            NoAnswer: no answer arrived in time, or before the connection ended.
+            InvalidError: the request does not fit a frame.
         """
-        if len(self._calls) >= self._side.limits.calls_max:
-            raise NotSent(f"{len(self._calls)} requests wait for {self.peer} already")
+        if len(self._calls) >= self._owner.limits.calls_max:
+            raise NotSent(f"{len(self._calls)} requests already wait for {self.peer}")
         opaque = self._opaque()
         frame = self._request_frame(request, opaque, CommandFlag(0))
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
@@ -282,29 +285,29 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout_at(deadline):
                 return await answer
         except TimeoutError as error:
-            # Of ours: `_send` tells its own.
+            # Our own time-out: `_send` raises `NotSent` for its one.
             raise NoAnswer(
                 f"{self.peer} did not answer request {request.code} in {timeout_ms} ms"
             ) from error
         finally:
             del self._calls[opaque]
             if not answer.cancel() and not answer.cancelled():
-                # Looked at, lest asyncio takes it for forgotten.
+                # Read it, or asyncio warns that it was never retrieved.
                 answer.exception()
             if self._is_retired and not self._calls:
                 self.close()
 
     async def send(self, request: RemotingCommand, timeout_ms: int) -> None:
         """
-        Says something that nobody answers.
+        Sends a one-way request.
 
         Args:
-            request: its opaque and flag are chosen here.
-            timeout_ms: how long the peer may take nothing.
+            request: this method sets its opaque and flag.
+            timeout_ms: how long the peer may accept no bytes.
 
         Raises:
-            NotSent: the connection is closed, or the peer takes nothing.
-            InvalidError: a request that no frame holds.
+            NotSent: the connection is closed, or the peer accepts no bytes.
+            InvalidError: the request does not fit a frame.
         """
         frame = self._request_frame(request, self._opaque(), CommandFlag.ONE_WAY)
         await self._send(frame, self._loop.time() + timeout_ms / 1000)
@@ -320,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
         self, request: RemotingCommand, opaque: int, flag: CommandFlag
     ) -> bytes:
         command = replace(request, opaque=opaque, flag=flag, version=VERSION)
-        return encode_frame(command, self._side.limits.frame_bytes_max)
+        return encode_frame(command, self._owner.limits.frame_bytes_max)
 
     async def _send(self, frame: bytes, deadline: float) -> None:
         try:
@@ -328,8 +331,8 @@ class Connection(asyncio.BufferedProtocol):
                 while not self._writable.is_set():
                     await self._writable.wait()
         except TimeoutError as error:
-            # The peer reads nothing: what we would say waits behind the rest.
-            raise NotSent(f"{self.peer} takes no bytes") from error
+            # The peer reads nothing: the request would wait behind unsent bytes.
+            raise NotSent(f"{self.peer} accepts no bytes") from error
         if self.is_closed:
             raise NotSent(f"the connection to {self.peer} is closed")
         self._write(frame)
@@ -342,16 +345,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """
-        Ends the connection when what was said has gone; again is fine.
+        Closes the connection after sending all bytes. Idempotent.
         """
-        if not self._gone.is_set():
+        if not self._ended.is_set():
             self._transport.close()
             self._unsent = self._transport.get_write_buffer_size()
-            self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
+            self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
 
     def retire(self) -> None:
         """
-        Ends the connection when all that wait for an answer have one, or gave up.
+        Closes the connection once no call waits for an answer.
         """
         self._is_retired = True
         if not self._calls:
@@ -359,17 +362,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """
-        Ends the connection now; again is fine.
+        Closes the connection now. Idempotent.
         """
-        if not self._gone.is_set():
+        if not self._ended.is_set():
             self._transport.abort()
 
     async def wait_closed(self) -> None:
         """
-        Waits until it is over: after `close` as long as the peer takes bytes, after
+        Waits for the end: after `close` as long as the peer accepts bytes, after
         `abort` a moment.
         """
-        await self._gone.wait()
+        await self._ended.wait()
 
     def _arm(self, name: str, after_ms: float, check: Callable[[], None]) -> None:
         self._disarm(name)
@@ -380,7 +383,7 @@ class Connection(asyncio.BufferedProtocol):
             self._timers.pop(name).cancel()
 
     def _check_idle(self) -> None:
-        timeout_ms = self._side.limits.idle_timeout_ms
+        timeout_ms = self._owner.limits.idle_timeout_ms
         idle_ms = (self._loop.time() - self._active_at) * 1000
         if idle_ms < timeout_ms:
             self._arm("idle", timeout_ms - idle_ms, self._check_idle)
@@ -393,7 +396,9 @@ class Connection(asyncio.BufferedProtocol):
         unsent = self._transport.get_write_buffer_size()
         if unsent < self._unsent:
             self._unsent = unsent
-            self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
+            self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
             return
-        self._side.say(f"{self.peer} is closed: it takes no bytes any more")
+        self._owner.say(
+            f"connection to {self.peer} closed: it accepts no bytes any more"
+        )
         self._transport.abort()

@@ -1,7 +1,7 @@
 """
-Bodies of elections, of SyncStateSets and of sets of brokers. Pure.
+The bodies of elections, SyncStateSets and broker sets. Pure.
 
-The names in JSON are RocketMQ's. Unknown ones are ignored; a value of another type is
+The names in JSON are RocketMQ's. Unknown names are ignored; a value of another type is
 an error that names it.
 
 Source: formats 3.8, 4.2, 4.3, 4.7, 4.9, 4.14; docs/remoting.md.
@@ -36,11 +36,11 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class SyncStateSet:
     """
-    Of 1001, 1003, 1004 and 1008.
+    The body of 1001, 1003, 1004 and 1008.
 
     Attributes:
         broker_ids: its members.
-        epoch: how often it has changed.
+        epoch: the number of its changes.
     """
 
     broker_ids: frozenset[int]
@@ -57,10 +57,10 @@ class SyncStateSet:
     @classmethod
     def decode(cls, body: bytes) -> SyncStateSet:
         """
-        Returns what a body says.
+        Decodes a body.
 
         Raises:
-            RemoteViolation: another body.
+            RemoteViolation: the body is malformed.
         """
         row = read_object(parse_body(body), "SyncStateSet")
         return cls(_ids(row), read_value(row, "syncStateSetEpoch", int))
@@ -69,7 +69,7 @@ class SyncStateSet:
 @dataclass(frozen=True, slots=True)
 class BrokerMemberGroup:
     """
-    Who is in a set of brokers; the body of 901, and a part of 1002's.
+    The brokers of a set; the body of 901, and a part of the body of 1002.
 
     Attributes:
         cluster: of the set.
@@ -83,7 +83,7 @@ class BrokerMemberGroup:
 
     def row(self) -> dict[str, object]:
         """
-        Returns it as JSON has it.
+        Returns its JSON object.
         """
         return {
             "brokerAddrs": dict(self.addresses),
@@ -94,10 +94,10 @@ class BrokerMemberGroup:
     @classmethod
     def from_row(cls, value: object) -> BrokerMemberGroup:
         """
-        Returns what JSON says.
+        Decodes its JSON object.
 
         Raises:
-            RemoteViolation: it says something else.
+            RemoteViolation: the object is malformed.
         """
         row = read_object(value, "brokerMemberGroup")
         addresses = read_object(row.get("brokerAddrs", {}), "brokerAddrs")
@@ -110,17 +110,17 @@ class BrokerMemberGroup:
 
 def encode_member_group(group: BrokerMemberGroup | None) -> bytes:
     """
-    Returns the body of 901's answer; ``None``: nobody knows that set.
+    Returns the body of the answer to 901; ``None``: the set does not exist.
     """
     return render_body({"brokerMemberGroup": group and group.row()})
 
 
 def decode_member_group(body: bytes) -> BrokerMemberGroup | None:
     """
-    Returns what 901's answer says.
+    Decodes the answer to 901.
 
     Raises:
-        RemoteViolation: another body.
+        RemoteViolation: the body is malformed.
     """
     return _group(read_object(parse_body(body), "the answer"))
 
@@ -133,10 +133,10 @@ def _group(row: dict[str, Any]) -> BrokerMemberGroup | None:
 @dataclass(frozen=True, slots=True)
 class ElectMasterBody:
     """
-    Of 1002's answer.
+    The body of the answer to 1002.
 
     Attributes:
-        sync_state_set: after the election; with 2011 the one that is.
+        sync_state_set: after the election; with 2011 the present one.
         group: the brokers of the set; ``None`` with 2011.
     """
 
@@ -157,10 +157,10 @@ class ElectMasterBody:
     @classmethod
     def decode(cls, body: bytes) -> ElectMasterBody:
         """
-        Returns what a body says.
+        Decodes a body.
 
         Raises:
-            RemoteViolation: another body.
+            RemoteViolation: the body is malformed.
         """
         row = read_object(parse_body(body), "1002's answer")
         return cls(_ids(row), _group(row))
@@ -175,10 +175,10 @@ def encode_broker_names(names: Iterable[str]) -> bytes:
 
 def decode_broker_names(body: bytes) -> list[str]:
     """
-    Returns the names that 1006 asks for.
+    Decodes the body of 1006: the requested names.
 
     Raises:
-        RemoteViolation: another body.
+        RemoteViolation: the body is malformed.
     """
     names = read_list(parse_body(body), "the names of 1006")
     if not all(isinstance(name, str) for name in names):
@@ -197,5 +197,5 @@ def _key(name: str) -> int:
     try:
         return int(name)
     except ValueError as error:
-        # A broker id stands there.
+        # Keys of this object are broker ids.
         raise RemoteViolation(f"a body whose brokerAddrs has {name[:32]!r}") from error

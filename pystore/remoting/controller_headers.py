@@ -1,8 +1,8 @@
 """
-Headers of what brokers and administrators ask a controller, and of its answers. Pure.
+The headers of requests to a controller, and of its answers. Pure.
 
-Names and types are RocketMQ's; what has a default here may be missing there. Answers
-that lack everything are those of a refusal, whose code says it all.
+Names and types are RocketMQ's. Fields with a default may be missing. A refusal has a
+code and may have no fields.
 
 Source: formats 4.2 to 4.13; docs/remoting.md.
 """
@@ -42,9 +42,9 @@ class AlterSyncStateSetRequest:
 
     Attributes:
         broker_name: of the set of brokers.
-        master_broker_id: who asks.
+        master_broker_id: the requester.
         master_epoch: of its mastership.
-        invoke_time: the asker's clock in ms, which decides nothing here (R234).
+        invoke_time: the requester's clock in ms, which is ignored here (R234).
     """
 
     broker_name: str
@@ -56,7 +56,7 @@ class AlterSyncStateSetRequest:
 @dataclass(frozen=True, slots=True)
 class AlterSyncStateSetResponse:
     """
-    1001: the set's new epoch; 0 with a refusal.
+    1001: the new SyncStateSet epoch; 0 with a refusal.
     """
 
     new_sync_state_set_epoch: Int32 = 0
@@ -65,13 +65,13 @@ class AlterSyncStateSetResponse:
 @dataclass(frozen=True, slots=True)
 class ElectMasterRequest:
     """
-    1002: elect somebody, or me.
+    1002: requests an election.
 
     Attributes:
         cluster_name: may be empty.
         broker_name: of the set of brokers.
-        broker_id: who asks, or who is designated; -1: the controller itself.
-        designate_elect: an administrator wants exactly ``broker_id``.
+        broker_id: the requester or the designated master; -1: the controller itself.
+        designate_elect: an administrator designates ``broker_id``.
         invoke_time: as in `AlterSyncStateSetRequest`.
     """
 
@@ -85,7 +85,7 @@ class ElectMasterRequest:
 @dataclass(frozen=True, slots=True)
 class ElectMasterResponse:
     """
-    1002: who is master, with success and with 2011.
+    1002: the master, with success and with 2011.
     """
 
     master_broker_id: Int64 | None = None
@@ -97,7 +97,7 @@ class ElectMasterResponse:
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerToControllerRequest:
     """
-    1003: a broker that has its id says where it is now.
+    1003: registers a broker that has its id, with its address.
     """
 
     cluster_name: str
@@ -124,7 +124,7 @@ class RegisterBrokerToControllerResponse:
 @dataclass(frozen=True, slots=True)
 class GetReplicaInfoRequest:
     """
-    1004: who is master of this set.
+    1004: asks for the master of a set.
     """
 
     broker_name: str
@@ -144,13 +144,13 @@ class GetReplicaInfoResponse:
 @dataclass(frozen=True, slots=True)
 class GetMetadataResponse:
     """
-    1005: which controller leads, as far as this one knows.
+    1005: the leading controller, if this one knows it.
 
     Attributes:
         group: of the controllers.
         controller_leader_id: its name.
-        controller_leader_address: where to send requests.
-        is_leader: whether that is who answers.
+        controller_leader_address: its address.
+        is_leader: whether the answering controller leads.
         peers: ``id:host:port;`` for each.
     """
 
@@ -164,7 +164,7 @@ class GetMetadataResponse:
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeat:
     """
-    904: a broker is alive; one-way. To a name server only the names are set.
+    904: the heartbeat of a broker; one-way. Only the names are set for a name server.
 
     Attributes:
         cluster_name: of the broker.
@@ -173,8 +173,8 @@ class BrokerHeartbeat:
         broker_id: its durable number.
         epoch: the last one of its log.
         max_offset: the end of its log.
-        confirm_offset: up to where the set holds it.
-        heartbeat_timeout_mills: how long this heartbeat counts.
+        confirm_offset: of its log.
+        heartbeat_timeout_mills: how long this heartbeat is valid.
         election_priority: the lowest number is preferred.
     """
 
@@ -194,7 +194,7 @@ class BrokerHeartbeat:
 @dataclass(frozen=True, slots=True)
 class NotifyRoleChanged:
     """
-    1008, controller to broker, one-way: who is master now; the set is the body.
+    1008, controller to broker, one-way: the new master; the SyncStateSet is the body.
     """
 
     master_address: str | None = None
@@ -206,13 +206,13 @@ class NotifyRoleChanged:
 @dataclass(frozen=True, slots=True)
 class CleanBrokerDataRequest:
     """
-    1011: forget brokers.
+    1011: removes brokers.
 
     Attributes:
         broker_name: of the set.
         cluster_name: of the set.
-        broker_controller_ids_to_clean: ids with ``;`` between them; none: the set.
-        is_clean_living_broker: also those that are alive.
+        broker_controller_ids_to_clean: ids with ``;`` between them; none: all.
+        is_clean_living_broker: also live brokers.
         invoke_time: as in `AlterSyncStateSetRequest`.
     """
 
@@ -226,7 +226,7 @@ class CleanBrokerDataRequest:
 @dataclass(frozen=True, slots=True)
 class GetNextBrokerIdRequest:
     """
-    1012: which id would be free.
+    1012: asks for the next broker id.
     """
 
     cluster_name: str
@@ -236,7 +236,7 @@ class GetNextBrokerIdRequest:
 @dataclass(frozen=True, slots=True)
 class GetNextBrokerIdResponse:
     """
-    1012: this one.
+    1012: the next broker id.
     """
 
     cluster_name: str | None = None
@@ -247,13 +247,13 @@ class GetNextBrokerIdResponse:
 @dataclass(frozen=True, slots=True)
 class ApplyBrokerIdRequest:
     """
-    1013: give me this id.
+    1013: applies for an id.
 
     Attributes:
         cluster_name: of the broker.
         broker_name: of its set.
         applied_broker_id: from 1012.
-        register_check_code: tells a repeated request from somebody else's.
+        register_check_code: tells a repeated request from that of another broker.
     """
 
     cluster_name: str
@@ -265,7 +265,7 @@ class ApplyBrokerIdRequest:
 @dataclass(frozen=True, slots=True)
 class ApplyBrokerIdResponse:
     """
-    1013: it is yours.
+    1013: the id is allocated.
     """
 
     cluster_name: str | None = None

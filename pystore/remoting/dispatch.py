@@ -1,8 +1,8 @@
 """
-A request from its handler to its reply: whatever the handler does, there is one.
+Runs the handler of a request: each request gets a reply, whatever the handler does.
 
-A handler that waits for something is a coroutine with a time-out. One that does not,
-which is what thousands of heartbeats a second meet, is no more than a call.
+A handler that waits is a coroutine with a time-out. A handler that does not wait, as
+for thousands of heartbeats a second, is a plain call.
 
 Source: formats 3.6; docs/remoting.md.
 """
@@ -20,7 +20,7 @@ from pystore.remoting.reply import Reply, failure_reply
 __all__ = ["Handling", "begin", "finish"]
 
 Handling = Coroutine[Any, Any, Reply]
-"""A handler at work."""
+"""A pending handler."""
 
 P = TypeVar("P")
 
@@ -32,18 +32,18 @@ def begin(
     say: Callable[[str], object],
 ) -> Reply | Handling:
     """
-    Returns the reply of a handler that does not wait, or what is to be finished.
+    Starts a handler. Returns its reply, or its coroutine for `finish`.
 
     Args:
         handler: of the request.
-        request: as it came.
-        peer: whose it is.
-        say: one line for people, if the handler raises.
+        request: as received.
+        peer: its sender.
+        say: receives one line for people if the handler raises.
     """
     try:
         return handler(request, peer)
     except Exception as error:
-        # Whatever a handler raises is its request's end, and no other's.
+        # An error of a handler ends its own request only.
         return _failed(request, failure_reply(error), say)
 
 
@@ -58,19 +58,19 @@ async def finish(
 
     Args:
         handling: from `begin`.
-        request: as it came.
+        request: as received.
         timeout_ms: for the handler.
-        say: one line for people, if the handler raises or takes longer.
+        say: receives one line for people if the handler raises or times out.
     """
     limit = asyncio.timeout(timeout_ms / 1000)
     try:
         async with limit:
             return await handling
     except asyncio.CancelledError:
-        # Of what the handler waited for, unless we are being closed.
+        # Either the connection is closing, or a task of the handler was cancelled.
         if cast("asyncio.Task[None]", asyncio.current_task()).cancelling():
             raise
-        text = f"request {request.code}: what it waited for was cancelled"
+        text = f"request {request.code}: its handler was cancelled"
         return Reply(ResponseCode.SYSTEM_ERROR, text)
     except Exception as error:
         # As in `begin`.

@@ -1,8 +1,8 @@
 """
-What can become of a request that brought no answer. Pure.
+The errors of a request without an answer. Pure.
 
-The difference decides whether it may be asked again: what was not sent was not
-carried out, and what was sent may have been.
+The difference decides whether a request may be repeated: an unsent request was not
+carried out, a sent one may have been.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = ["NoAnswer", "NotSent"]
 
 class NotSent(UnavailableError):
     """
-    The peer did not get the request, or told us that it did nothing.
+    The peer did not receive the request, or answered that it did nothing.
     """
 
 
 class NoAnswer(UnavailableError):
     """
-    The request was sent and no answer came: the peer may have carried it out.
+    The request was sent, but no answer arrived: the peer may have carried it out.
     """

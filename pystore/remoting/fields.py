@@ -1,12 +1,12 @@
 """
-Header values as text, by name and type. Pure.
+Encodes and decodes header values, by name and type. Pure.
 
-A header is a dataclass whose fields are the table: the wire's name is the field's in
-camel case, the type is its annotation, and a field without a default is needed.
+A header is a dataclass. The name on the wire is the field's name in camel case, the
+type is its annotation, and a field without a default is required.
 
-Java keeps the default where a value is missing or is not of its type, and never
-enforces what it calls required. So do we, but for what is needed: Java then fails
-somewhere behind, we say at once what is missing.
+Java keeps the default if a value is missing or has another type, and does not enforce
+required fields. We do the same for optional fields. A missing required field is an
+error here at once; Java fails later.
 
 Source: formats 3.4; docs/remoting.md.
 """
@@ -61,10 +61,10 @@ H = TypeVar("H", bound="DataclassInstance")
 
 class MissingField(RemoteViolation):
     """
-    A request lacks a value that it needs; the connection is fine.
+    A request lacks a required value; the connection stays open.
 
     Attributes:
-        code: what RocketMQ answers then.
+        code: of RocketMQ's answer.
     """
 
     def __init__(self, message: str, code: ResponseCode) -> None:
@@ -74,7 +74,7 @@ class MissingField(RemoteViolation):
 
 class _Kind(NamedTuple):
     """
-    What text stands for a value, and what value for a text; ``None``: for none.
+    The conversions of a type to text and back; ``None``: not a value of the type.
     """
 
     write: Callable[[str, Any], str]
@@ -101,7 +101,7 @@ def _integers(bits: int) -> _Kind:
 
     def write(name: str, value: int) -> str:
         if not lowest <= value <= highest:
-            raise InvalidError(f"{name} has {bits} bits: {value}")
+            raise InvalidError(f"{name} is outside {bits} bits: {value}")
         return str(value)
 
     def read(text: str) -> int | None:
@@ -135,7 +135,7 @@ def _form(header: type[DataclassInstance]) -> tuple[_Field, ...]:
 
 def _kind(hint: object) -> _Kind:
     """
-    Returns what the annotation stands for; ``None`` beside it changes nothing.
+    Returns the conversions of an annotation, with or without ``None`` beside it.
     """
     return next(_KINDS[one] for one in (hint, *get_args(hint)) if one in _KINDS)
 
@@ -145,7 +145,7 @@ def encode_fields(header: DataclassInstance) -> dict[str, str]:
     Returns the values that are not ``None``, as text.
 
     Raises:
-        InvalidError: a number that its field does not hold.
+        InvalidError: a number is outside the range of its field.
     """
     found = {}
     for attribute, name, kind, _ in _form(type(header)):
@@ -160,7 +160,7 @@ def decode_fields(header: type[H], ext_fields: Mapping[str, str]) -> H:
     Returns the header of a command. Unknown fields are ignored.
 
     Raises:
-        MissingField: a value that is needed is missing, or is not of its type.
+        MissingField: a required value is missing, or has another type.
     """
     values = []
     for _, name, kind, default in _form(header):
@@ -168,7 +168,9 @@ def decode_fields(header: type[H], ext_fields: Mapping[str, str]) -> H:
         value = None if text is None else kind.read(text)
         if value is None:
             if default is MISSING:
-                shown = "is missing" if text is None else f"is no number: {text[:32]!r}"
+                shown = (
+                    "is missing" if text is None else f"is not a number: {text[:32]!r}"
+                )
                 code = getattr(header, "missing_code", ResponseCode.SYSTEM_ERROR)
                 raise MissingField(f"{header.__name__}: {name} {shown}", code)
             value = default

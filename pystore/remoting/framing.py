@@ -1,5 +1,5 @@
 """
-Frames of the remoting protocol as bytes, and bytes in any pieces as commands. Pure.
+Encodes commands as frames, and decodes frames from any pieces of a stream. Pure.
 
 A frame is its length, a byte for the serialisation, three for the length of the
 header, the header, and a body that may be empty.
@@ -41,7 +41,7 @@ def encode_frame(
     Returns the frame of a command.
 
     Raises:
-        InvalidError: longer than any peer takes, or fields that cannot be said.
+        InvalidError: the frame is too long, or a field cannot be encoded.
     """
     if command.serialisation is Serialisation.JSON:
         header = encode_json_header(command)
@@ -50,8 +50,8 @@ def encode_frame(
     size = _PREFIX.size + len(header) + len(command.body)
     if size > frame_bytes_max or len(header) > _HEADER_SIZE_MASK:
         raise InvalidError(
-            f"command {command.code} is a frame of {size} bytes: {frame_bytes_max} "
-            "are taken"
+            f"the frame of command {command.code} has {size} bytes: at most "
+            f"{frame_bytes_max} are allowed"
         )
     word = command.serialisation << _HEADER_SIZE_BITS | len(header)
     return _PREFIX.pack(size - _LENGTH.size, word) + header + command.body
@@ -59,14 +59,13 @@ def encode_frame(
 
 class CommandReader:
     """
-    Turns received bytes into commands: `feed` what came, then `take` until ``None``.
+    Decodes received bytes to commands: `feed` the bytes, then `take` until ``None``.
 
-    It keeps what was fed and not taken, and never makes room for bytes that a length
-    merely promises. After bytes that are no frame nothing can be read any more: every
-    further `take` says the same.
+    It buffers only bytes that were fed, and never allocates memory for the length that
+    a frame announces. After an invalid frame each further `take` raises the same error.
 
     Args:
-        frame_bytes_max: the longest frame, its length field included.
+        frame_bytes_max: the longest frame, with its length field.
         header_bytes_max: the longest header.
     """
 
@@ -84,13 +83,13 @@ class CommandReader:
     @property
     def held(self) -> int:
         """
-        How many bytes were fed and not taken.
+        The number of bytes that were fed and not taken.
         """
         return len(self._buffer) - self._start
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """
-        Adds what was received.
+        Adds received bytes.
         """
         if self._violation is None:
             self._buffer += data
@@ -100,14 +99,14 @@ class CommandReader:
         Returns the next command; ``None`` if more bytes are needed.
 
         Raises:
-            RemoteViolation: bytes that are no frame.
+            RemoteViolation: the bytes are not a frame.
         """
         if self._violation is not None:
             raise RemoteViolation(str(self._violation))
         try:
             return self._take()
         except RemoteViolation as violation:
-            # Nobody knows where the next frame begins.
+            # The start of the next frame is unknown.
             self._violation = violation
             self._buffer, self._start = bytearray(), 0
             raise
@@ -120,7 +119,7 @@ class CommandReader:
         if not _PREFIX.size <= size <= self._frame_bytes_max:
             raise RemoteViolation(
                 f"a frame of {size} bytes: {_PREFIX.size} to {self._frame_bytes_max} "
-                f"are taken{_guess(self._buffer, self._start)}"
+                f"are allowed{_guess(self._buffer, self._start)}"
             )
         if held < _PREFIX.size:
             return None
@@ -128,10 +127,10 @@ class CommandReader:
         number = word >> _HEADER_SIZE_BITS
         decode = _DECODERS.get(number)
         if decode is None:
-            # Of a later version, or no frame at all.
+            # A later version, or not a frame.
             raise RemoteViolation(
                 f"a header in serialisation {number}: 0 (JSON) and 1 (ROCKETMQ) are "
-                "known"
+                "supported"
             )
         header_size = word & _HEADER_SIZE_MASK
         if header_size > size - _PREFIX.size:
@@ -140,7 +139,7 @@ class CommandReader:
             )
         if header_size > self._header_bytes_max:
             raise RemoteViolation(
-                f"a header of {header_size} bytes: {self._header_bytes_max} are taken"
+                f"a header of {header_size} bytes: {self._header_bytes_max} are allowed"
             )
         if held < size:
             return None
@@ -148,7 +147,7 @@ class CommandReader:
 
     def _parts(self, header_size: int, size: int) -> tuple[bytes, bytes]:
         """
-        Takes a frame: its header and its body.
+        Removes a frame from the buffer, and returns its header and its body.
         """
         body_at = self._start + _PREFIX.size + header_size
         with memoryview(self._buffer) as view:
@@ -163,11 +162,11 @@ class CommandReader:
 
 def _guess(buffer: bytearray, start: int) -> str:
     """
-    Returns what the first bytes look like, for who reads the log.
+    Returns a guess of another protocol from the first bytes, for the log line.
     """
     first = bytes(buffer[start : start + 4])
     if first[:2] == b"\x16\x03":
-        return "; it looks like TLS, which is not spoken here"
+        return "; it looks like TLS, which is not supported"
     if first in (b"GET ", b"POST", b"HEAD", b"PUT "):
         return "; it looks like HTTP"
     return ""

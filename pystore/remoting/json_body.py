@@ -1,8 +1,8 @@
 """
-JSON of bodies, as RocketMQ's classes write and read it. Pure.
+The JSON of bodies, as RocketMQ's classes write and read it. Pure.
 
-Their writer leaves numbers bare where they are keys, which is no JSON; their reader
-takes them with quotes, too. So both are read here, and quotes are written.
+Their writer puts no quotes around numeric keys, which is not JSON; their reader accepts
+both forms. So both are read here, and quotes are written.
 
 Source: formats 4.14; docs/remoting.md.
 """
@@ -19,7 +19,7 @@ __all__ = ["parse_body", "read_list", "read_object", "read_value", "render_body"
 
 T = TypeVar("T", int, str, bool)
 
-# A whole text, which stays, also if nothing ends it; or a number that is a key.
+# A whole string, which stays, also if it does not end; or a numeric key.
 _BARE_KEY = re.compile(
     rb'"(?:[^"\\]++|\\.)*+"?|([{,]\s*+)(-?[0-9]++)(?=\s*+:)', re.DOTALL
 )
@@ -27,11 +27,11 @@ _BARE_KEY = re.compile(
 
 def render_body(value: object) -> bytes:
     """
-    Returns the value as RocketMQ writes it: names in order, no white space, no nulls
-    within an object.
+    Returns the value as RocketMQ writes it: sorted names, no white space, no null in an
+    object.
 
     Raises:
-        InvalidError: text that UTF-8 cannot say.
+        InvalidError: a text is not Unicode.
     """
     text = json.dumps(
         _without_nulls(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
@@ -60,18 +60,18 @@ def parse_body(body: bytes) -> object:
     Returns the value of a body.
 
     Raises:
-        RemoteViolation: no JSON, not even with quotes around its keys.
+        RemoteViolation: the body is not JSON, even with quotes around numeric keys.
     """
     try:
         value: object = json.loads(
             _BARE_KEY.sub(_quoted, body).decode(), parse_constant=_refuse_constant
         )
     except UnicodeDecodeError as error:
-        # Of another encoding, or no text at all.
+        # Another encoding, or not text.
         raise RemoteViolation("the body is not UTF-8") from error
     except (ValueError, RecursionError) as error:
-        # What is wrong with it, where; or brackets without end.
-        raise RemoteViolation(f"the body is no JSON: {error}") from error
+        # The text names the position; or the nesting is too deep.
+        raise RemoteViolation(f"the body is not JSON: {error}") from error
     return value
 
 
@@ -81,52 +81,52 @@ def _quoted(match: re.Match[bytes]) -> bytes:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def read_object(value: object, name: str) -> dict[str, Any]:
     """
-    Returns the value, which is an object.
+    Checks that the value is an object, and returns it.
 
     Args:
         value: from `parse_body`.
-        name: what it is, for people.
+        name: of the value, for people.
 
     Raises:
-        RemoteViolation: it is none.
+        RemoteViolation: it is not.
     """
     if not isinstance(value, dict):
-        raise RemoteViolation(f"a body whose {name} is no object")
+        raise RemoteViolation(f"a body whose {name} is not an object")
     return value
 
 
 def read_list(value: object, name: str) -> list[Any]:
     """
-    Returns the value, which is a list.
+    Checks that the value is a list, and returns it.
 
     Args:
         value: from `parse_body`.
-        name: what it is, for people.
+        name: of the value, for people.
 
     Raises:
-        RemoteViolation: it is none.
+        RemoteViolation: it is not.
     """
     if not isinstance(value, list):
-        raise RemoteViolation(f"a body whose {name} is no list")
+        raise RemoteViolation(f"a body whose {name} is not a list")
     return value
 
 
 def read_value(row: dict[str, Any], name: str, kind: type[T]) -> T:
     """
-    Returns the value of that name, of that type and of 64 bits.
+    Returns the value of a name, checked for its type and for 64 bits.
 
     Raises:
-        RemoteViolation: it is missing or another.
+        RemoteViolation: it is missing, or has another type.
     """
     value = row.get(name)
     is_bool = isinstance(value, bool)
     if not isinstance(value, kind) or is_bool is not (kind is bool):
-        shown = "missing" if value is None else f"no {kind.__name__}"
+        shown = "missing" if value is None else f"not of type {kind.__name__}"
         raise RemoteViolation(f"a body whose {name} is {shown}")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         raise RemoteViolation(f"a body whose {name} is beyond 64 bits")

@@ -1,9 +1,9 @@
 """
-Headers in JSON, as RocketMQ writes them by default. Pure.
+Headers in JSON, RocketMQ's default. Pure.
 
-Read is what any JSON writer would send; what fastjson alone takes for JSON is
-refused. Written is what fastjson writes: names in order, no white space, nothing for
-null, all but control characters as they are.
+The decoder accepts JSON of any writer; fastjson's deviations from JSON are refused. The
+encoder writes what fastjson writes: sorted names, no white space, no null, and no
+escapes except for control characters.
 
 Source: formats 3.2; docs/remoting.md.
 """
@@ -30,7 +30,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     Returns the header of a command.
 
     Raises:
-        InvalidError: text that UTF-8 cannot say.
+        InvalidError: a text is not Unicode.
     """
     ext_fields = remark = ""
     if command.ext_fields:
@@ -48,7 +48,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
             f'{remark}"serializeTypeCurrentRPC":"JSON","version":{command.version:d}}}'
         ).encode()
     except UnicodeEncodeError as error:
-        # Half of a pair of surrogates, which only a program makes.
+        # Half of a surrogate pair, which only a program makes.
         raise InvalidError("text of the command is not Unicode") from error
 
 
@@ -57,8 +57,8 @@ def decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
     Returns the command of a header and its body.
 
     Raises:
-        RemoteViolation: no JSON object, or a field of another type; a header without
-            code or opaque, which nobody could answer.
+        RemoteViolation: the header is not a JSON object, a field has another type, or
+            code or opaque is missing.
     """
     fields = _parse(header)
     return RemotingCommand(
@@ -76,27 +76,27 @@ def decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
 
 def _parse(header: bytes) -> dict[str, Any]:
     try:
-        # Fractions stay the text they are: only extFields may hold one.
+        # Fractions stay text: only extFields may contain one.
         fields = _READER.decode(header.decode())
         if b"\\u" in header:
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeError as error:
-        # Bytes, or an escape for half a pair, that no text has.
+        # Invalid bytes, or the escape of half a surrogate pair.
         raise RemoteViolation("the JSON header is not UTF-8") from error
     except (ValueError, RecursionError) as error:
-        # What is wrong with it, where; or brackets without end.
-        raise RemoteViolation(f"the header is no JSON: {error}") from error
+        # The text names the position; or the nesting is too deep.
+        raise RemoteViolation(f"the header is not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise RemoteViolation("the JSON header is no object")
+        raise RemoteViolation("the JSON header is not an object")
     return fields
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
-# Made once: `json` would make them anew for each header, and an encoder makes another
-# one for each object, but not for a text.
+# Made once: `json` would make new ones for each header; the encoder of a text is
+# reused.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 _READER = json.JSONDecoder(parse_float=str, parse_constant=_refuse_constant)
 
@@ -106,7 +106,7 @@ def _integer(fields: dict[str, Any], name: str, default: int | None = None) -> i
     if value is None:
         value = default
     if type(value) is not int or not _I32_MIN <= value <= _I32_MAX:
-        shown = "is missing" if value is None else "is no 32-bit integer"
+        shown = "is missing" if value is None else "is not a 32-bit integer"
         raise RemoteViolation(f"the JSON header's {name} {shown}")
     return value
 
@@ -114,7 +114,7 @@ def _integer(fields: dict[str, Any], name: str, default: int | None = None) -> i
 def _text(fields: dict[str, Any], name: str) -> str | None:
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
-        raise RemoteViolation(f"the JSON header's {name} is no text")
+        raise RemoteViolation(f"the JSON header's {name} is not text")
     return value
 
 
@@ -122,7 +122,7 @@ def _ext_fields(value: object) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise RemoteViolation("the JSON header's extFields are no object")
+        raise RemoteViolation("the JSON header's extFields are not an object")
     for one in value.values():
         if type(one) is not str:
             return _texts(value)
@@ -131,7 +131,7 @@ def _ext_fields(value: object) -> dict[str, str]:
 
 def _texts(fields: dict[str, Any]) -> dict[str, str]:
     """
-    Returns the fields of a peer that does not put all of them in quotes.
+    Returns the fields of a peer that sends some of them without quotes.
     """
     return {
         name: one if isinstance(one, str) else _scalar(name, one)
@@ -142,10 +142,10 @@ def _texts(fields: dict[str, Any]) -> dict[str, str]:
 
 def _scalar(name: str, value: object) -> str:
     """
-    Returns the text of a number or a boolean that a peer did not put in quotes.
+    Returns the text of a number or a boolean without quotes.
     """
     if isinstance(value, bool):
         return _LITERALS[value]
     if isinstance(value, int):
         return str(value)
-    raise RemoteViolation(f"the JSON header's field {name[:64]!r} is no text")
+    raise RemoteViolation(f"the JSON header's field {name[:64]!r} is not text")

@@ -1,5 +1,5 @@
 """
-What a side of the remoting protocol bears, and for how long. Pure.
+The limits of a client or server of the remoting protocol. Pure.
 
 Source: formats 3.1, client protocol 0; docs/remoting.md.
 """
@@ -17,27 +17,26 @@ __all__ = ["RemotingLimits"]
 @dataclass(frozen=True, slots=True)
 class RemotingLimits:
     """
-    Numbers that bound memory and waiting. All are at least 1.
+    The bounds of memory and waiting. All are at least 1.
 
     Attributes:
         frame_bytes_max: the longest frame, in and out.
         header_bytes_max: the longest header that is read.
-        write_bytes_max: so much waits for a slow peer before nothing more is read
-            from it, or said to it.
-        requests_max: of one peer, carried out at once; more are not read. So many
-            commands of one peer are read before others have their turn.
-        running_max: of all peers; more are answered with SYSTEM_BUSY.
-        calls_max: of ours, without an answer yet, per connection.
+        write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
+        requests_max: of one peer at once; more are not read. Also the number of
+            commands that are read from one peer before the others have their turn.
+        running_max: pending requests of all peers; more are answered with SYSTEM_BUSY.
+        calls_max: our unanswered calls per connection.
         connections_max: of a server; more are closed at once.
-        connect_timeout_ms: until a peer has accepted.
-        request_timeout_ms: for a handler; then SYSTEM_ERROR is answered.
-        send_timeout_ms: how long a peer may take no byte.
-        idle_timeout_ms: how long no command may come or go.
-        close_timeout_ms: how long a server or client that closes waits for peers to
-            take what was said, and for handlers to end.
+        connect_timeout_ms: for a connection to a peer.
+        request_timeout_ms: for a handler; then the answer is SYSTEM_ERROR.
+        send_timeout_ms: how long a peer may accept no byte.
+        idle_timeout_ms: how long a connection may have no command.
+        close_timeout_ms: how long a closing server or client waits for unsent bytes
+            and for handlers.
 
     Raises:
-        InvalidError: a number below 1.
+        InvalidError: a number is below 1.
     """
 
     frame_bytes_max: int = FRAME_BYTES_MAX

@@ -1,5 +1,5 @@
 """
-Headers of what brokers and clients ask a name server, and brokers each other. Pure.
+The headers of requests to a name server, and between brokers. Pure.
 
 Source: formats 3.8, client protocol 1.1, 1.3; docs/remoting.md.
 """
@@ -31,15 +31,15 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerRequest:
     """
-    103: a broker with its topics, which are the body.
+    103: registers a broker; its topics are the body.
 
     Attributes:
         broker_name: of the set.
-        broker_addr: where clients reach it.
+        broker_addr: for clients.
         cluster_name: of the set.
         broker_id: 0 for a master.
-        ha_server_addr: where slaves reach it.
-        heartbeat_timeout_millis: how long the registration counts.
+        ha_server_addr: for slaves.
+        heartbeat_timeout_millis: how long the registration is valid.
         enable_acting_master: whether a slave may stand in for readers.
         compressed: whether the body is.
         body_crc32: of the body, with the top bit clear; 0: not checked.
@@ -59,7 +59,7 @@ class RegisterBrokerRequest:
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerResponse:
     """
-    103: where a slave finds its master.
+    103: the addresses of a slave's master.
     """
 
     ha_server_addr: str | None = None
@@ -69,7 +69,7 @@ class RegisterBrokerResponse:
 @dataclass(frozen=True, slots=True)
 class UnregisterBrokerRequest:
     """
-    104: a broker stops.
+    104: unregisters a broker.
     """
 
     broker_name: str
@@ -81,7 +81,7 @@ class UnregisterBrokerRequest:
 @dataclass(frozen=True, slots=True)
 class GetRouteInfoRequest:
     """
-    105: who has this topic.
+    105: asks for the route of a topic.
 
     Attributes:
         topic: its name.
@@ -95,7 +95,7 @@ class GetRouteInfoRequest:
 @dataclass(frozen=True, slots=True)
 class WritePermRequest:
     """
-    205 and 327: nobody may write to this set any more, or may again.
+    205 and 327: forbids or allows writing to a set.
     """
 
     broker_name: str
@@ -104,7 +104,7 @@ class WritePermRequest:
 @dataclass(frozen=True, slots=True)
 class WipeWritePermResponse:
     """
-    205: how many topics the set has.
+    205: the number of topics of the set.
     """
 
     wipe_topic_count: Int32
@@ -113,7 +113,7 @@ class WipeWritePermResponse:
 @dataclass(frozen=True, slots=True)
 class AddWritePermResponse:
     """
-    327: how many topics the set has.
+    327: the number of topics of the set.
     """
 
     add_topic_count: Int32
@@ -122,11 +122,11 @@ class AddWritePermResponse:
 @dataclass(frozen=True, slots=True)
 class DeleteTopicRequest:
     """
-    216: a topic is gone from its brokers.
+    216: removes a topic from the routes.
 
     Attributes:
         topic: its name.
-        cluster_name: whose brokers; ``None``: all.
+        cluster_name: of the brokers; ``None``: all clusters.
     """
 
     topic: str
@@ -136,7 +136,7 @@ class DeleteTopicRequest:
 @dataclass(frozen=True, slots=True)
 class QueryDataVersionRequest:
     """
-    322: whether a broker has to register again; the version it has is the body.
+    322: asks whether a broker has to register again; its data version is the body.
     """
 
     broker_name: str
@@ -148,7 +148,7 @@ class QueryDataVersionRequest:
 @dataclass(frozen=True, slots=True)
 class QueryDataVersionResponse:
     """
-    322: whether the version is another than the one that is known, the body.
+    322: whether the known data version differs; the known one is the body.
     """
 
     changed: bool
@@ -157,7 +157,7 @@ class QueryDataVersionResponse:
 @dataclass(frozen=True, slots=True)
 class NameServerHeartbeat:
     """
-    904 to a name server, one-way: a broker is alive.
+    904 to a name server, one-way: the heartbeat of a broker.
     """
 
     broker_name: str
@@ -168,7 +168,7 @@ class NameServerHeartbeat:
 @dataclass(frozen=True, slots=True)
 class BrokerMemberGroupRequest:
     """
-    901: who is in this set.
+    901: asks for the brokers of a set.
     """
 
     cluster_name: str
@@ -178,7 +178,7 @@ class BrokerMemberGroupRequest:
 @dataclass(frozen=True, slots=True)
 class NotifyMinBrokerIdChange:
     """
-    905, name server to broker, one-way: the smallest id of a set is another.
+    905, name server to broker, one-way: the smallest id of a set changed.
     """
 
     min_broker_id: Int64 | None = None
@@ -191,7 +191,7 @@ class NotifyMinBrokerIdChange:
 @dataclass(frozen=True, slots=True)
 class ExchangeHaInfo:
     """
-    906, broker to broker: the same fields there and back.
+    906, broker to broker: request and answer have the same fields.
     """
 
     master_ha_address: str | None = None

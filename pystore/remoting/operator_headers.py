@@ -1,8 +1,8 @@
 """
-Headers of what operators ask a controller of pystore beyond RocketMQ's requests. Pure.
+The headers of pystore's own requests of operators to a controller. Pure.
 
-The codes are in a range that RocketMQ does not use: its controllers answer that they
-do not know them. Answers are JSON bodies, or empty.
+The codes are in a range that RocketMQ does not use: its controllers answer that they do
+not support them. Answers are JSON bodies, or empty.
 
 Source: R271; docs/operations.md.
 """
@@ -24,7 +24,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class DescribeBrokerSetRequest:
     """
-    7101: everything that is known of a set. An empty cluster: the only one that has it.
+    7101: asks for the details of a set; an empty cluster: the only one with that set.
     """
 
     broker_name: str
@@ -34,7 +34,7 @@ class DescribeBrokerSetRequest:
 @dataclass(frozen=True, slots=True)
 class ChangeBrokerRequest:
     """
-    7102: attributes of a broker; ``None`` leaves one as it is.
+    7102: changes attributes of a broker; ``None`` leaves one as it is.
     """
 
     broker_name: str
@@ -47,11 +47,11 @@ class ChangeBrokerRequest:
 @dataclass(frozen=True, slots=True)
 class ChangeElectionsRequest:
     """
-    7103: how a set elects; ``None`` leaves it as it is.
+    7103: changes the elections of a set; ``None`` leaves an attribute as it is.
 
     Attributes:
-        preferred_broker_id: 0: nobody.
-        allow_elect_master: elections happen without an operator.
+        preferred_broker_id: 0: none.
+        allow_elect_master: elections need no operator.
     """
 
     broker_name: str
@@ -63,7 +63,7 @@ class ChangeElectionsRequest:
 @dataclass(frozen=True, slots=True)
 class ReadmitBrokerRequest:
     """
-    7104: a broker may be filled and admitted again, whatever its store was.
+    7104: re-admits a broker: a master may fill and admit it, whatever its store was.
     """
 
     broker_name: str

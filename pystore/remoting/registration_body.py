@@ -1,5 +1,5 @@
 """
-The body of 103: a broker's topics, and how new that list is. Pure.
+The body of 103: a broker's topics and their data version. Pure.
 
 Source: formats 3.8, client protocol 1.3; docs/name-server.md.
 """
@@ -25,10 +25,10 @@ __all__ = ["DataVersion", "RegistrationBody", "TopicQueues"]
 @dataclass(frozen=True, slots=True)
 class DataVersion:
     """
-    How new a broker's list of topics is; two that differ are two lists.
+    The version of a broker's topics; different versions mean different topics.
 
     Attributes:
-        counter: how often the list has changed.
+        counter: the number of changes.
         state_version: the epoch of the broker's master; 0 without a controller.
         timestamp: of the last change, by the broker's clock in ms.
     """
@@ -52,20 +52,20 @@ class DataVersion:
     @classmethod
     def decode(cls, body: bytes) -> DataVersion:
         """
-        Returns what 322 says.
+        Decodes the body of 322.
 
         Raises:
-            RemoteViolation: another body.
+            RemoteViolation: the body is malformed.
         """
         return cls.from_row(parse_body(body))
 
     @classmethod
     def from_row(cls, value: object) -> DataVersion:
         """
-        Returns what JSON says; brokers before RocketMQ 5 have no state version.
+        Decodes its JSON object; brokers before RocketMQ 5 send no state version.
 
         Raises:
-            RemoteViolation: it says something else.
+            RemoteViolation: the object is malformed.
         """
         row = {"stateVersion": 0} | read_object(value, "dataVersion")
         return cls(
@@ -78,14 +78,14 @@ class DataVersion:
 @dataclass(frozen=True, slots=True)
 class TopicQueues:
     """
-    What one set of brokers has of a topic.
+    The queues of a topic in one broker set.
 
     Attributes:
-        read_queues: how many may be read.
-        write_queues: how many may be written.
+        read_queues: the number of queues to read.
+        write_queues: the number of queues to write.
         perm: bits: 4 read, 2 write, 1 inherit.
         sys_flag: of the topic.
-        mapping: of a static topic, as its broker told it; ``None`` for all others.
+        mapping: of a static topic, as its broker sent it; ``None`` for all others.
     """
 
     read_queues: int
@@ -98,12 +98,12 @@ class TopicQueues:
 @dataclass(frozen=True, slots=True)
 class RegistrationBody:
     """
-    Of 103.
+    The body of 103.
 
     Attributes:
-        version: of the list of topics.
-        topics: by name; all of them, or in a later message those that changed.
-        filter_servers: addresses, which clients are told.
+        version: of the topics.
+        topics: by name; all topics, or in a later message the changed ones.
+        filter_servers: their addresses, for clients.
     """
 
     version: DataVersion = DataVersion()
@@ -113,10 +113,11 @@ class RegistrationBody:
     @classmethod
     def decode(cls, body: bytes) -> RegistrationBody:
         """
-        Returns what a body says; none says that there are no topics.
+        Decodes a body; an empty body has no topics.
 
         Raises:
-            RemoteViolation: another body, such as that of a broker before 3.0.11.
+            RemoteViolation: the body is malformed, such as that of a broker before
+                3.0.11.
         """
         if not body:
             return cls()

@@ -1,5 +1,5 @@
 """
-Bodies of what administrators ask: who has which replica, which epochs a log has. Pure.
+The bodies of answers to administrators: replicas of sets, epochs of logs. Pure.
 
 Source: formats 4.7, 4.10, 4.14; docs/remoting.md.
 """
@@ -31,7 +31,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class ReplicaIdentity:
     """
-    One broker of a set, as 1006 tells it.
+    One broker of a set in the answer to 1006.
     """
 
     broker_name: str
@@ -43,13 +43,13 @@ class ReplicaIdentity:
 @dataclass(frozen=True, slots=True)
 class BrokerReplicas:
     """
-    One set of brokers, as 1006 tells it.
+    One broker set in the answer to 1006.
 
     Attributes:
         master_epoch: of the last election.
         sync_state_set_epoch: of the set.
-        in_sync: its members.
-        not_in_sync: the others.
+        in_sync: the members.
+        not_in_sync: the other brokers.
         master_broker_id: ``None``: there is no master.
         master_address: of the master.
     """
@@ -64,7 +64,7 @@ class BrokerReplicas:
 
 def encode_replicas(table: Mapping[str, BrokerReplicas]) -> bytes:
     """
-    Returns the body of 1006's answer.
+    Returns the body of the answer to 1006.
 
     Args:
         table: by broker name.
@@ -94,10 +94,10 @@ def _replica_row(replica: ReplicaIdentity) -> dict[str, object]:
 
 def decode_replicas(body: bytes) -> dict[str, BrokerReplicas]:
     """
-    Returns what 1006's answer says, by broker name.
+    Decodes the answer to 1006, by broker name.
 
     Raises:
-        RemoteViolation: another body.
+        RemoteViolation: the body is malformed.
     """
     answer = read_object(parse_body(body), "1006's answer")
     table = read_object(answer.get("replicasInfoTable"), "replicasInfoTable")
@@ -135,7 +135,7 @@ def _replica_list(row: dict[str, Any], name: str) -> tuple[ReplicaIdentity, ...]
 @dataclass(frozen=True, slots=True)
 class EpochRow:
     """
-    One epoch of a broker: log offsets; the last one ends at 2^63-1.
+    One epoch of a broker's log, in log offsets; the last epoch ends at 2^63-1.
     """
 
     epoch: int
@@ -146,7 +146,7 @@ class EpochRow:
 @dataclass(frozen=True, slots=True)
 class EpochCache:
     """
-    Of 1007's answer.
+    The body of the answer to 1007.
 
     Attributes:
         cluster_name: of the broker.
@@ -187,10 +187,10 @@ class EpochCache:
     @classmethod
     def decode(cls, body: bytes) -> EpochCache:
         """
-        Returns what a body says.
+        Decodes a body.
 
         Raises:
-            RemoteViolation: another body.
+            RemoteViolation: the body is malformed.
         """
         row = read_object(parse_body(body), "1007's answer")
         rows = [

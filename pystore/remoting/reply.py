@@ -1,5 +1,5 @@
 """
-What a handler says, as a command. Pure.
+The reply of a handler. Pure.
 
 Source: formats 3.1, 3.6; docs/remoting.md.
 """
@@ -16,7 +16,7 @@ from pystore.remoting.fields import MissingField
 __all__ = ["REMARK_CHARS_MAX", "Reply", "failure_reply", "unknown_code_reply"]
 
 REMARK_CHARS_MAX = 512
-"""So much of an error's text is told to the peer."""
+"""The longest part of an error's text that the peer receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Reply:
 
     Attributes:
         code: `ResponseCode`.
-        remark: for people, with a refusal.
+        remark: for people, in a refusal.
         ext_fields: from `pystore.remoting.fields.encode_fields`.
         body: from a class of bodies.
     """
@@ -38,7 +38,7 @@ class Reply:
 
     def to(self, request: RemotingCommand) -> RemotingCommand:
         """
-        Returns the response. In JSON, whatever the request was written in.
+        Returns the response, in JSON for any serialisation of the request.
         """
         return RemotingCommand(
             self.code,
@@ -53,7 +53,7 @@ class Reply:
 
 def unknown_code_reply(code: int) -> Reply:
     """
-    Returns what RocketMQ answers to a request that it does not know.
+    Returns RocketMQ's reply to a request with an unknown code.
     """
     return Reply(
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"
@@ -62,7 +62,7 @@ def unknown_code_reply(code: int) -> Reply:
 
 def failure_reply(error: Exception) -> Reply:
     """
-    Returns what is answered when a handler raised: one line.
+    Returns the reply after an error in a handler: one line.
     """
     if isinstance(error, MissingField):
         return Reply(error.code, str(error)[:REMARK_CHARS_MAX])

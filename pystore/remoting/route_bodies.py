@@ -1,7 +1,7 @@
 """
-Bodies of what a name server answers: routes, sets of brokers, topics. Pure.
+The bodies of a name server's answers: routes, broker sets, topics. Pure.
 
-Broker ids are keys in quotes, which RocketMQ's clients of all versions read.
+Broker ids are keys with quotes, which RocketMQ's clients of all versions read.
 
 Source: client protocol 1.1, 1.4; docs/name-server.md.
 """
@@ -20,13 +20,13 @@ __all__ = ["BrokerData", "TopicRoute", "encode_cluster_info", "encode_topic_list
 @dataclass(frozen=True, slots=True)
 class BrokerData:
     """
-    Who is in a set of brokers, as a route tells it.
+    The brokers of a set in a route.
 
     Attributes:
         cluster: of the set.
         broker_name: of the set.
         addresses: by broker id; 0 is the master.
-        enable_acting_master: whether a slave may stand in for readers.
+        enable_acting_master: whether a slave may serve readers in place of the master.
     """
 
     cluster: str
@@ -36,7 +36,7 @@ class BrokerData:
 
     def row(self) -> dict[str, object]:
         """
-        Returns it as JSON has it.
+        Returns its JSON object.
         """
         return {
             "brokerAddrs": dict(self.addresses),
@@ -49,12 +49,12 @@ class BrokerData:
 @dataclass(frozen=True, slots=True)
 class TopicRoute:
     """
-    Of 105's answer.
+    The body of the answer to 105.
 
     Attributes:
         brokers: the sets that have the topic.
-        queues: what each of them has of it, by broker name.
-        filter_servers: by the address of their broker.
+        queues: of the topic in each set, by broker name.
+        filter_servers: their addresses, by the address of their broker.
     """
 
     brokers: tuple[BrokerData, ...]
@@ -91,7 +91,7 @@ class TopicRoute:
 
 def encode_cluster_info(brokers: Iterable[BrokerData]) -> bytes:
     """
-    Returns the body of 106's answer.
+    Returns the body of the answer to 106.
     """
     sets: dict[str, object] = {}
     clusters: dict[str, list[str]] = {}
@@ -103,6 +103,6 @@ def encode_cluster_info(brokers: Iterable[BrokerData]) -> bytes:
 
 def encode_topic_list(topics: Iterable[str]) -> bytes:
     """
-    Returns the body of 206's answer.
+    Returns the body of the answer to 206.
     """
     return render_body({"topicList": list(topics)})

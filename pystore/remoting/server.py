@@ -1,8 +1,8 @@
 """
-Serves the remoting protocol to whoever connects.
+The server of the remoting protocol.
 
-It has neither passwords nor encryption. So it listens on this machine only, unless
-told otherwise, and then warns.
+It has neither passwords nor encryption. So it listens on the loopback address by
+default, and warns if other machines can reach it.
 
 Source: formats 3.1; docs/remoting.md.
 """
@@ -10,7 +10,6 @@ Source: formats 3.1; docs/remoting.md.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import resource
 import socket
@@ -19,48 +18,28 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
+from pystore.net.address import exposure_warning
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.limits import RemotingLimits
-from pystore.remoting.shutdown import let_go
+from pystore.remoting.shutdown import close_all
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["RemotingServer", "exposure"]
+__all__ = ["RemotingServer"]
 
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 64
 _FILES_KEPT = 320
-"""Of the open files of the process: for records and logs, and for who is accepted
-before there was time to look: some turns of the loop, each with that many."""
+"""Open files that are reserved for records, logs, and connections that the loop
+accepts before the limit is checked: a few turns, each with `_ACCEPTED_AT_ONCE`."""
 _ACCEPTING_TURNS = 3  # of the loop, from an accepted socket to its connection
-
-
-def exposure(host: str, port: int) -> str | None:
-    """
-    Returns a warning if others than this machine reach that address.
-    """
-    if host == "localhost" or _is_loopback(host):
-        return None
-    return (
-        f"warning: remoting listens on {host or 'every address'}:{port}, without "
-        "passwords or encryption: whoever reaches it may ask for anything; keep "
-        "strangers out by a firewall"
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        # A name, or empty for every address: it may lead anywhere.
-        return False
 
 
 def _files_max() -> int:
     """
-    Returns the first descriptor that is no connection's. Without it nothing more could
-    be accepted, nor refused, and whoever connects would wait for nothing.
+    Returns the first file descriptor that no connection may have. Without free
+    descriptors the server could neither accept nor refuse, and new peers would wait.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
@@ -73,11 +52,11 @@ class RemotingServer:
     A server, from `start` to `close`. An asynchronous context manager.
 
     Args:
-        handlers: by request code; others are answered as not supported.
-        limits: what it bears.
-        say: one line for people.
-        opened: is told of a connection before anything is read from it.
-        closed: is told of it once, whoever closed it.
+        handlers: by request code; other codes are answered as not supported.
+        limits: of memory and time.
+        say: receives one line for people.
+        opened: called with a connection before the first read.
+        closed: called with it once, whichever side closed it.
     """
 
     def __init__(
@@ -97,7 +76,7 @@ class RemotingServer:
         self._files_max = sys.maxsize
         self._is_full = False
         self._is_open = False
-        self._side = ConnectionOwner(
+        self._owner = ConnectionOwner(
             handlers, self._limits, say, self._accept, self._forget
         )
         self._server: asyncio.Server | None = None
@@ -105,68 +84,71 @@ class RemotingServer:
     @property
     def connections(self) -> frozenset[Connection]:
         """
-        Those that are open.
+        The open connections.
         """
         return frozenset(self._connections)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """
-        Listens, and returns where.
+        Starts listening, and returns the address.
 
         Args:
-            host: an address of this machine; empty: every one.
-            port: 0: any that is free.
+            host: an address of this machine; empty: all of them.
+            port: 0: any free port.
 
         Raises:
-            StorageError: the address cannot be had.
+            StorageError: it cannot listen on the address.
         """
         loop = asyncio.get_running_loop()
         self._files_max = _files_max()
         self._is_open = True
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._side),
+                lambda: Connection(self._owner),
                 host or None,
                 port,
                 backlog=_ACCEPTED_AT_ONCE,
             )
             for one in self._server.sockets:
-                # asyncio accepts as many at once as it lets wait: few, and many.
+                # asyncio has one number for both: few accepted at once, many in the
+                # queue.
                 with socket.socket(fileno=os.dup(one.fileno())) as listener:
                     listener.listen(_BACKLOG)
         except OSError as error:
-            # Taken, not ours, or a name that leads nowhere.
+            # In use, not ours, or an unknown name.
             raise StorageError(
                 f"remoting cannot listen on {host}:{port}: {error.strerror}",
                 errno=error.errno,
             ) from error
         found: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
-        warning = exposure(host, found[1])
+        warning = exposure_warning(
+            host, found[1], "remoting", "a stranger can send any request"
+        )
         if warning:
             self._say(warning)
         return found
 
     async def close(self) -> None:
         """
-        Stops listening, lets go of who is connected and of what is at work, within
-        `RemotingLimits.close_timeout_ms`; again is fine.
+        Stops listening, cancels handlers and closes connections, within
+        `RemotingLimits.close_timeout_ms`. Idempotent.
         """
         server, self._server = self._server, None
         if server is None:
             return
         self._is_open = False
         try:
-            # asyncio loses who was accepted when its server is closed at once: the
-            # socket stays open, and nobody has it.
+            # asyncio loses just accepted sockets when its server closes at once: they
+            # would stay open without an owner.
             loop = asyncio.get_running_loop()
             for one in server.sockets:
                 loop.remove_reader(one)
             for _ in range(_ACCEPTING_TURNS):
                 await asyncio.sleep(0)
             server.close()
-            await let_go(self._side, frozenset(self._connections))
+            await close_all(self._owner, frozenset(self._connections))
         finally:
-            # Also if we were cancelled on the way.
+            # Also after a cancellation.
             server.close()
             for connection in self.connections:
                 connection.abort()
@@ -185,18 +167,19 @@ class RemotingServer:
 
     def _accept(self, connection: Connection) -> None:
         if not self._is_open:
-            # It was on its way when we stopped listening.
+            # It opened after the server stopped listening.
             connection.abort()
             return
-        # The system gives the lowest number that is free, so a high one tells how
-        # many files are open, of whatever kind.
+        # The system allocates the lowest free descriptor, so a high one shows how many
+        # files are open.
         is_last = connection.descriptor >= self._files_max
         if is_last or len(self._connections) >= self._limits.connections_max:
             if not self._is_full:
                 more = ", and more open files are not allowed (ulimit -n)"
                 self._say(
-                    f"{connection.peer} is refused: {len(self._connections)} "
-                    f"connections are open already{more * is_last}"
+                    f"connection of {connection.peer} refused: "
+                    f"{len(self._connections)} connections are open"
+                    f"{more * is_last}"
                 )
             self._is_full = True
             connection.abort()

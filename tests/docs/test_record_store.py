@@ -1,5 +1,5 @@
 """
-docs/record-store.md names existing tests and all verbs.
+docs/record-store.md names the existing tests and operations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "record-store.md").read_text(encoding="utf-8")
 
 def test_each_trap_names_an_existing_test() -> None:
     """
-    A test that is renamed is renamed on the page.
+    A renamed test is renamed on the page, too.
     """
     named = re.findall(r"`(test_\w+)`", PAGE)
     sources = "".join(
@@ -30,11 +30,11 @@ def test_each_trap_names_an_existing_test() -> None:
     assert [] == [name for name in named if f"def {name}(" not in sources]
 
 
-def test_the_page_lists_the_six_verbs() -> None:
+def test_the_page_lists_the_six_operations() -> None:
     """
     Those of the interface, and no other.
     """
-    table = PAGE.split("## Six verbs")[1].split("\n\n")[1]
-    verbs = {name for name in vars(RecordStore) if not name.startswith("_")}
+    table = PAGE.split("## Six operations")[1].split("\n\n")[1]
+    operations = {name for name in vars(RecordStore) if not name.startswith("_")}
 
-    assert verbs == set(re.findall(r"^\| `(\w+)\(", table, re.M))
+    assert operations == set(re.findall(r"^\| `(\w+)\(", table, re.M))

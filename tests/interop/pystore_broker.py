@@ -251,7 +251,7 @@ class _Broker:
         beat = SendHeartbeat(
             *(now.cluster, now.broker, broker_id, now.address),
             *(at.epoch, at.end, confirm),
-            vitals=HeartbeatExtension(
+            extension=HeartbeatExtension(
                 self.replica.log.incarnation, resigned_epoch=self.gateway.resigned_epoch
             ),
         )

@@ -154,7 +154,7 @@ async def _life(controller: str, folder: Path) -> None:
             assert number == await asyncio.to_thread(broker.run)
             me = HeartbeatExtension(Incarnation(number, bytes(16)), "boot", 4711, "ill")
             beat = SendHeartbeat(
-                CLUSTER, "life", number, f"127.0.0.1:{port}", -1, 0, vitals=me
+                CLUSTER, "life", number, f"127.0.0.1:{port}", -1, 0, extension=me
             )
             assert HeartbeatAnswer(None) == await client.heartbeat(controller, beat)
         first = await client.elect_master(ElectMaster(CLUSTER, "life", 1))

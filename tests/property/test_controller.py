@@ -1,8 +1,8 @@
 """
-Any commands in any order, from brokers that die, restart, lie dead and come late.
+Any commands in any order, from brokers that die, restart and send late requests.
 
-After each event the state is looked at (`pystore.controller.model.invariants`); here,
-what only a history shows.
+The invariants are checked after each event (`pystore.controller.model.invariants`);
+here are the invariants of a whole history.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Histories(RuleBasedStateMachine):
         """
         counter = self.counters[broker_id] = self.counters.get(broker_id, 0) + 1
         copy = told is LogStanding.COPIED
-        who = incarnation(counter - copy, counter if copy else 0)
+        process = incarnation(counter - copy, counter if copy else 0)
         recovery = Recovery(
-            who,
+            process,
             "boot",
             LogEnd(self.brokers.state.epoch, end),
             end,
@@ -81,7 +81,9 @@ class Histories(RuleBasedStateMachine):
         self.brokers.die(broker_id)
         decision = self.brokers.ask(Register(broker_id, f"host:{end}", recovery))
         if isinstance(decision, Accepted):
-            self.brokers.pulses[broker_id] = LastHeartbeat(who, recovery.position)
+            self.brokers.last_heartbeats[broker_id] = LastHeartbeat(
+                process, recovery.position
+            )
 
     @rule(broker_id=ids)
     def start_in_java(self, broker_id: int) -> None:
@@ -89,7 +91,7 @@ class Histories(RuleBasedStateMachine):
         A broker of RocketMQ, perhaps on what was a store of pystore.
         """
         if isinstance(self.brokers.ask(Register(broker_id, "java")), Accepted):
-            self.brokers.pulses[broker_id] = LastHeartbeat()
+            self.brokers.last_heartbeats[broker_id] = LastHeartbeat()
 
     @rule(broker_ids=few)
     def die(self, broker_ids: set[int]) -> None:
@@ -103,11 +105,11 @@ class Histories(RuleBasedStateMachine):
         """
         A heartbeat says how far it is.
         """
-        pulse = self.brokers.pulses.get(broker_id)
-        if pulse is not None:
+        last_heartbeat = self.brokers.last_heartbeats.get(broker_id)
+        if last_heartbeat is not None:
             here = LogEnd(self.brokers.state.epoch, end)
-            now = LastHeartbeat(pulse.incarnation, here, is_ill=is_ill)
-            self.brokers.pulses[broker_id] = now
+            now = LastHeartbeat(last_heartbeat.incarnation, here, is_ill=is_ill)
+            self.brokers.last_heartbeats[broker_id] = now
 
     @rule(
         trigger=st.sampled_from(Trigger),
@@ -119,7 +121,7 @@ class Histories(RuleBasedStateMachine):
         self, trigger: Trigger, broker_id: int, is_unclean: bool, may_replace: bool
     ) -> None:
         """
-        Somebody wants an election.
+        Requests an election.
         """
         named = None if trigger is Trigger.CONTROLLER else broker_id
         before = self.brokers.state
@@ -133,7 +135,7 @@ class Histories(RuleBasedStateMachine):
             elected = before.replica(change.master.broker_id)
             assert elected is not None
             assert not elected.is_learner
-            assert change.master.broker_id in self.brokers.pulses
+            assert change.master.broker_id in self.brokers.last_heartbeats
             assert may_replace or before.master is None
             if not is_unclean and before.is_founded:
                 assert elected.broker_id in {one.broker_id for one in before.listed}
@@ -185,7 +187,7 @@ class Histories(RuleBasedStateMachine):
     @rule(broker_id=ids, is_learner=st.booleans(), is_automatic=st.booleans())
     def operate(self, broker_id: int, is_learner: bool, is_automatic: bool) -> None:
         """
-        An operator does this and that.
+        An operator changes a broker or the elections.
         """
         self.brokers.ask(ChangeBroker(broker_id, is_learner))
         self.brokers.ask(ChangePolicy(broker_id, is_automatic))
@@ -201,7 +203,7 @@ class Histories(RuleBasedStateMachine):
     @rule(epoch=st.integers(0, 9))
     def end_leases(self, epoch: int) -> None:
         """
-        Somebody waited long enough, perhaps in an earlier epoch.
+        The leases of an epoch have expired, perhaps of an earlier one.
         """
         self.brokers.ask(EndLeases(epoch))
 

@@ -25,7 +25,7 @@ OVER = SetState("cluster", "set", epoch=2, unreleased=frozenset({MASTER}))
 @example(Clock(SLOW, 0), Clock(FAST, 0), 0, [0], 0)
 @example(Clock(SLOW, 0), Clock(FAST, 0), 12_300 * MS, [0, 8_000 * MS], 15_000 * MS)
 @given(clocks, clocks, pauses, st.lists(delays, min_size=1, max_size=3), delays)
-def test_a_lease_is_over_when_its_controller_believes_so(
+def test_a_lease_has_expired_when_its_controller_assumes_so(
     broker: Clock, controller: Clock, sent: int, delayed: list[int], session: int
 ) -> None:
     """
@@ -65,13 +65,13 @@ TIGHT = Clock(SLOW, 0), Clock(FAST, 0), Clock(SLOW, 0), Clock(FAST, 0)
     st.none() | st.sampled_from((6_000, 10_000, 40_000)),
     st.tuples(delays, st.floats(0, 1), delays, delays, delays),
 )
-def test_a_lease_is_over_when_the_next_controller_believes_so(
+def test_a_lease_has_expired_when_the_next_controller_assumes_so(
     four: tuple[Clock, Clock, Clock, Clock],
     session_ms: int | None,
     times: tuple[int, float, int, int, int],
 ) -> None:
     """
-    It saw no grant. With sessions the lease is over even before anybody else leads;
+    It saw no grant. With sessions the lease ends even before another controller leads;
     with the lock of a process the next one leads as soon as this one died.
     """
     broker, server, old, new = four

@@ -4,7 +4,7 @@ Controllers that follow each other, and what masters are allowed meanwhile (B8, 
 Every clock has a rate of its own between the slowest and the fastest, answers come late
 or never, controllers are cut off and do not notice, die and start again. The decisions,
 the terms and the leases are the real ones, on both sides; only the record store is a
-few lines: who leads, and when the servers forget a session.
+few lines: the leader, and the end of sessions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ controllers = st.integers(0, 1)
 @dataclass
 class Controller:
     """
-    A process: what it believes. It believes so until it dies or leads again.
+    A process and its assumptions, until it dies or leads again.
     """
 
     clock: Clock
@@ -144,7 +144,7 @@ class Successions(RuleBasedStateMachine):
     @rule(number=controllers, is_killed=st.booleans(), there=delays, back=delays)
     def succeed(self, number: int, there: int, back: int, *, is_killed: bool) -> None:
         """
-        Campaign: it has an answer once nobody leads any more.
+        Campaign: the answer arrives once no other controller leads.
         """
         one = self.controllers[number]
         if self.leader is not None and is_killed:
@@ -167,7 +167,7 @@ class Successions(RuleBasedStateMachine):
 
     def _has_expired(self) -> bool:
         """
-        Returns whether the servers have forgotten the session of who leads.
+        Returns whether the servers have ended the leader's session.
         """
         if self.length_ns is None:
             return False
@@ -186,7 +186,7 @@ class Successions(RuleBasedStateMachine):
                 self._grant(one, number, ns)
 
     @invariant()
-    def everybody_beats(self) -> None:
+    def all_brokers_beat(self) -> None:
         """
         All the time, to all controllers.
         """
@@ -196,8 +196,8 @@ class Successions(RuleBasedStateMachine):
         if one.leases is None:
             return
         now_ns, epoch = one.clock.ns(self.now), one.state.epoch
-        asker = MEMBERS[broker_id]
-        length_ms = one.leases.grant(one.state, asker, epoch, 10_000, now_ns)
+        requester = MEMBERS[broker_id]
+        length_ms = one.leases.grant(one.state, requester, epoch, 10_000, now_ns)
         if length_ms:
             # As if its answer came at once: a late one leaves it less.
             lease = lease_from(sent_ns, sent_ns // MS, length_ms)
@@ -206,7 +206,7 @@ class Successions(RuleBasedStateMachine):
     @rule(dead=brokers)
     def scan(self, dead: int) -> None:
         """
-        Elect, because somebody is not heard.
+        Elect, because the heartbeats of a broker are missing.
         """
         self._wait_until_it_may()
         self._elect(Elect(Trigger.CONTROLLER), {dead})
@@ -214,7 +214,7 @@ class Successions(RuleBasedStateMachine):
     @rule(broker_id=brokers)
     def switch(self, broker_id: int) -> None:
         """
-        Elect another one, who is named.
+        Elect another broker by its id.
         """
         self._wait_until_it_may()
         self._elect(Elect(Trigger.OPERATOR, broker_id))
@@ -237,9 +237,9 @@ class Successions(RuleBasedStateMachine):
     def _admit(self, one: Controller) -> None:
         state = one.state
         if state.master is not None:
-            everybody = frozenset(MEMBERS.values())
+            every_member = frozenset(MEMBERS.values())
             epoch, set_epoch = state.epoch, state.agreed.set_epoch
-            self._ask(one, AlterSet(state.master, epoch, set_epoch, everybody))
+            self._ask(one, AlterSet(state.master, epoch, set_epoch, every_member))
 
     @rule(number=brokers)
     def step_down(self, number: int) -> None:
@@ -275,8 +275,12 @@ class Successions(RuleBasedStateMachine):
         if one.authority is None or one is not self.leader or self._has_expired():
             return
         may_replace = one.authority.may_replace(one.clock.ns(self.now))
-        pulses = {n: LastHeartbeat(MEMBERS[n].incarnation) for n in set(IDS) - dead}
-        decision = decide(one.state, command, Facts(pulses, may_replace=may_replace))
+        last_heartbeats = {
+            n: LastHeartbeat(MEMBERS[n].incarnation) for n in set(IDS) - dead
+        }
+        decision = decide(
+            one.state, command, Facts(last_heartbeats, may_replace=may_replace)
+        )
         if isinstance(decision, Accepted):
             one.state = apply_all(one.state, decision.events)
             self.committed, self.touched_ns = one.state, self.now
@@ -305,7 +309,7 @@ class Successions(RuleBasedStateMachine):
     @invariant()
     def a_lease_is_the_masters_or_waited_for(self) -> None:
         """
-        Whoever has one, is recorded so.
+        Each holder of a lease is recorded as such.
         """
         known = self.committed.unreleased | {self.committed.master}
         assert {MEMBERS[number] for number in self._holders()} <= known
@@ -315,7 +319,7 @@ Successions.TestCase.settings = settings(max_examples=60, stateful_step_count=30
 TestSuccessions = Successions.TestCase
 
 
-def test_a_controller_that_was_succeeded_judges_no_later_mastership() -> None:
+def test_a_former_leader_ends_no_later_lease() -> None:
     """
     It saw broker 1 replaced and believes that lease over; the next controller elected
     broker 1 again: its new lease is of a later epoch, which that belief cannot end.
@@ -357,6 +361,6 @@ def _check(history: Successions) -> None:
     Checks the invariants, in the order in which Hypothesis does.
     """
     history.a_lease_is_the_masters_or_waited_for()
-    history.everybody_beats()
+    history.all_brokers_beat()
     history.leases_are_over_when_that_is_believed()
     history.no_two_masters_have_a_lease()

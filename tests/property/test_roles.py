@@ -58,7 +58,7 @@ class Watch:
     promised: int = 0
     last: int = -1
 
-    def hear(self, kind: str, value: object) -> None:
+    def receive(self, kind: str, value: object) -> None:
         """Something is said to the machine, or an effect ends."""
         machine = self.machine
         match kind, value:
@@ -116,7 +116,7 @@ def test_whatever_happens_one_role_at_a_time_runs_and_epochs_only_rise(
     """
     watch = Watch()
     for kind, value in inputs:
-        watch.hear(kind, value)
+        watch.receive(kind, value)
     for _ in range(10):
         watch.carry_out()
 

@@ -23,7 +23,7 @@ from pystore.controller.liveness.authority import Authority
 from pystore.controller.liveness.heartbeats import Heartbeats
 from pystore.controller.model.commands import Command, Elect, Register, StepDown
 from pystore.controller.model.decision import Accepted, CommandResult
-from pystore.controller.server.sweep import needs
+from pystore.controller.server.sweep import due_commands
 from pystore.errors import PystoreError
 from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
@@ -157,14 +157,14 @@ class Controller(Process):
             return
         state = leading.state
         due_ns = leading.leases.due_ns(state)
-        sees_ends = now >= self._sees_at_ms
-        if sees_ends:
+        commits_ends = now >= self._sees_at_ms
+        if commits_ends:
             self._sees_at_ms = now + _ENDS_MS
-        for command in needs(
+        for command in due_commands(
             state,
             leading.facts(),
             leases_are_over=due_ns is not None and due_ns <= leading.now_ns,
-            sees_ends=sees_ends,
+            commits_ends=commits_ends,
         ):
             if isinstance(command, Elect):
                 if now < self._elects_at_ms:
@@ -180,7 +180,7 @@ class Controller(Process):
         Takes a heartbeat; the leader answers with the role.
         """
         now_ns = self.clock.now * _NS
-        self.liveness.hear(NAMES, beat.heartbeat, now_ns)
+        self.liveness.receive(NAMES, beat.heartbeat, now_ns)
         leading = self.leader_term
         if leading is None or not leading.is_proven:
             return

@@ -11,7 +11,7 @@ from sim.checkers import Violation
 
 from pystore.controller.model.codec import decode
 from pystore.controller.model.events import SetEvent
-from pystore.controller.model.invariants import backslides
+from pystore.controller.model.invariants import regressions
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import SetState
 from pystore.errors import FormatError
@@ -91,7 +91,7 @@ class Ledger:
         fits = [one.version - before.version for one in events]
         if fits != list(range(after.version - before.version)):
             raise Violation(f"R232: {where} of events {fits} of {before.version}")
-        wrong = backslides(before, after)
+        wrong = regressions(before, after)
         if wrong:
             raise Violation(f"{where}: {wrong[0]}")
         self.state, self.version = after, version

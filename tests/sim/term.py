@@ -102,8 +102,8 @@ class SimTerm:
         """
         What is true at this moment.
         """
-        pulses = self._controller.liveness.pulses(NAMES, self.now_ns)
-        return Facts(pulses, self.authority.may_replace(self.now_ns))
+        last_heartbeats = self._controller.liveness.last_heartbeats(NAMES, self.now_ns)
+        return Facts(last_heartbeats, self.authority.may_replace(self.now_ns))
 
     def ask(self, commands: Sequence[Command], reply: Reply = lambda _: None) -> None:
         """

@@ -36,7 +36,6 @@ LONG: dict[str, str] = {}
 # Modules of fewer than `SMALL_LINES` lines that one module imports, and why they stand
 # alone.
 SMALL = {
-    "controller/decide/broker_ids.py": "one command, one file, as beside it",
     "controller/decide/note.py": "one command, one file, as beside it",
     "controller/server/last_refusals.py": "a bounded table, tested alone",
     "controller/server/record_store.py": "the choice of a backend, below the command",
@@ -44,6 +43,7 @@ SMALL = {
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",
     "ha/wire/checksum.py": "the call of the core, apart from the pure protocol",
     "pystore/__main__.py": "Python wants it by this name",
+    "pystore/cli/lib/rocketmq_config.py": "settings of RocketMQ, without a command",
     "pystore/spark/export/job.py": "the one file of the export that needs PySpark",
     "pystore/spark/scan/text_filter.py": "a search in bytes, tested without a store",
     "pystore/store/queue_table.py": "part of store/dispatch: a circle with open",

@@ -1,5 +1,5 @@
 """
-``pystore admin``: mqadmin's commands about controllers, and what it lacks.
+``pystore admin``: mqadmin's commands for controllers, and some more.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ Example: why is a replica not in sync?
 
 
 @click.group(
-    cls=CommandGroup, short_help="Look after controllers and sets.", epilog=_EXAMPLE
+    cls=CommandGroup,
+    short_help="Administer controllers and broker sets.",
+    epilog=_EXAMPLE,
 )
 def admin() -> None:
     """
-    Ask and tell controllers, of pystore or of RocketMQ, under mqadmin's names. What
-    RocketMQ's controllers do not know is refused, with exit code 3.
+    Query and change controllers of pystore or of RocketMQ, with mqadmin's command
+    names. RocketMQ's controllers refuse the commands that only pystore has: exit code
+    3.
     """
 
 

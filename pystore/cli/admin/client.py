@@ -1,7 +1,8 @@
 """
-How an administrator's commands ask controllers, name servers and brokers.
+The requests of admin commands to controllers, name servers and brokers.
 
-A controller is asked who leads, and then who leads is asked, as mqadmin does.
+A controller is asked for the leader, and then the leader gets the request, as in
+mqadmin.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pystore.errors import InvalidError, UnavailableError
-from pystore.remoting.client import RemotingClient, parse_address
+from pystore.net.address import parse_address
+from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import GetMetadataResponse
@@ -39,7 +41,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 class ControllerRefusal(UnavailableError):
     """
-    Somebody answered, and refused.
+    The peer answered with a refusal.
     """
 
 
@@ -51,7 +53,7 @@ def _addresses(
         try:
             parse_address(one)
         except InvalidError as error:
-            # Wrong usage, before anybody is asked.
+            # Wrong usage, before any request is sent.
             raise click.BadParameter(str(error)) from error
     return found
 
@@ -90,7 +92,7 @@ def cluster_option(command: _F) -> _F:
         "cluster",
         default="",
         metavar="NAME",
-        help="Its cluster, if several have a set of that name.",
+        help="Cluster of the set, if several have a set of that name.",
     )(command)
 
 
@@ -104,9 +106,9 @@ def ask(
     Returns the answer of one peer.
 
     Raises:
-        Refusal: it refused; the line says who, what and why.
-        UnavailableError: nobody answers.
-        InvalidError: no frame holds the request.
+        ControllerRefusal: the peer refused; the line has its address, code and reason.
+        UnavailableError: the peer does not answer.
+        InvalidError: the request does not fit a frame.
     """
     fields: Mapping[str, str] = {} if header is None else encode_fields(header)
     request = RemotingCommand(code, ext_fields=fields, body=body)
@@ -120,7 +122,7 @@ def ask(
         return answer
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         raise ControllerRefusal(
-            f"{address} does not know {code.name}: RocketMQ has no such"
+            f"{address} does not support {code.name}: RocketMQ has no such request"
         )
     text = " ".join((answer.remark or "without a reason").split())
     raise ControllerRefusal(f"{address} refused, {_code_text(answer.code)}: {text}")
@@ -130,13 +132,13 @@ def _code_text(code: int) -> str:
     try:
         return f"{code} {ResponseCode(code).name}"
     except ValueError:
-        # Of a later RocketMQ.
+        # A code of a later RocketMQ.
         return str(code)
 
 
 def metadata(address: str) -> GetMetadataResponse:
     """
-    Returns what one controller says of all of them.
+    Returns what one controller knows about its group.
     """
     answer = ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO)
     return decode_fields(GetMetadataResponse, answer.ext_fields)
@@ -152,23 +154,23 @@ def ask_leader(
     Returns the answer of the controller that leads.
 
     Args:
-        controllers: asked for it one by one, until one knows.
+        controllers: asked for the leader one by one, until one knows it.
         code: of the request.
         header: of the request.
         body: of the request.
 
     Raises:
-        UnavailableError: nobody leads, or nobody answers, or a refusal.
+        UnavailableError: no controller leads, none answers, or the leader refuses.
     """
     reason = "no controller is named"
     for one in controllers:
         try:
             leader = metadata(one).controller_leader_address
         except UnavailableError as error:
-            # Another one may know.
+            # Another controller may know.
             reason = str(error)
             continue
         if leader:
             return ask(leader, code, header, body)
-        reason = f"{one} knows of no controller that leads: try again"
+        reason = f"{one} knows no leading controller; try again"
     raise UnavailableError(reason)

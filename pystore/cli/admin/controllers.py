@@ -1,5 +1,5 @@
 """
-``pystore admin``: commands about controllers themselves.
+``pystore admin``: commands for controllers themselves.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pystore.cli.admin.client import addresses_option, ask, ask_leader, metadata
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json, pairs_text
-from pystore.controller.server.config import parse_lines, properties_text
+from pystore.controller.server.config import properties_text
 from pystore.errors import UnavailableError
 from pystore.remoting.codes import RequestCode
+from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = [
     "get_controller_config",
@@ -36,14 +37,14 @@ _controllers = addresses_option(
 
 @click.command(
     "getControllerMetaData",
-    short_help="Which controller leads.",
+    short_help="Show the leading controller.",
     epilog="\b\nExample:\n  pystore admin getControllerMetaData -a 127.0.0.1:9878\n",
 )
 @_controllers
 @json_option
 def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> int:
     """
-    Ask the first controller of the list who leads, and who is there.
+    Ask the first controller of the list for the leader and the other controllers.
     """
     found = metadata(controllers[0])
     peers = [one for one in (found.peers or "").split(";") if one]
@@ -63,7 +64,7 @@ def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> i
             [
                 ("group", found.group or "-"),
                 ("leader id", found.controller_leader_id or "-"),
-                ("leader", found.controller_leader_address or "nobody leads"),
+                ("leader", found.controller_leader_address or "no leader"),
                 ("peers", "\n".join(peers) or "-"),
             ]
         )
@@ -73,7 +74,7 @@ def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> i
 
 @click.command(
     "getControllerConfig",
-    short_help="Settings of controllers.",
+    short_help="Show settings of controllers.",
     epilog="\b\nExample:\n  pystore admin getControllerConfig -a 127.0.0.1:9878\n",
 )
 @_controllers
@@ -87,12 +88,12 @@ def get_controller_config(controllers: tuple[str, ...], *, as_json: bool) -> int
         for one in controllers
     }
     if as_json:
-        tables = {one: parse_lines(text) for one, text in found.items()}
+        tables = {one: parse_properties_text(text, one) for one, text in found.items()}
         echo_json({"controllers": tables})
         return DONE
     for one, text in found.items():
         click.echo(f"controller {one}")
-        rows = sorted(parse_lines(text).items())
+        rows = sorted(parse_properties_text(text, one).items())
         click.echo(pairs_text((f"  {name}", value or "-") for name, value in rows))
     return DONE
 
@@ -104,15 +105,15 @@ def get_controller_config(controllers: tuple[str, ...], *, as_json: bool) -> int
     "-a 127.0.0.1:9878 -k enableElectUncleanMaster -v true\n",
 )
 @_controllers
-@click.option("-k", "--key", required=True, metavar="NAME", help="Of the setting.")
-@click.option("-v", "--value", required=True, help="The new one.")
+@click.option("-k", "--key", required=True, metavar="NAME", help="Name of the setting.")
+@click.option("-v", "--value", required=True, help="The new value.")
 @json_option
 def update_controller_config(
     controllers: tuple[str, ...], *, key: str, value: str, as_json: bool
 ) -> int:
     """
-    Change a setting of each controller of the list. Those of pystore that share their
-    records all take it, RocketMQ's only if they are named.
+    Change a setting of each controller of the list. Controllers of pystore that share
+    their records all take it, those of RocketMQ only if they are listed.
     """
     body = properties_text({key: value}).encode()
     for one in controllers:
@@ -133,8 +134,8 @@ def update_controller_config(
 @json_option
 def transfer_controller(controllers: tuple[str, ...], *, as_json: bool) -> int:
     """
-    Let the controller that leads give up, so that another one that waits leads. Masters
-    go on meanwhile.
+    Make the leading controller give up, so that another waiting controller leads.
+    Masters continue meanwhile.
     """
     before = metadata(controllers[0])
     ask_leader(controllers, RequestCode.TRANSFER_CONTROLLER)
@@ -143,7 +144,7 @@ def transfer_controller(controllers: tuple[str, ...], *, as_json: bool) -> int:
     new = _wait_for_another(sorted(peers), old)
     if new is None:
         click.echo(
-            f"pystore: {old} gave up, and no other controller leads yet: ask again "
+            f"pystore: {old} gave up, and no other controller leads yet; check again "
             "with getControllerMetaData",
             err=True,
         )
@@ -162,7 +163,7 @@ def _wait_for_another(peers: list[str], old: str | None) -> str | None:
             try:
                 found = metadata(one)
             except UnavailableError:
-                # It may be the one that went.
+                # It may be the former leader.
                 continue
             if found.is_leader and one != old:
                 return found.controller_leader_address

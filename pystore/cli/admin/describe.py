@@ -1,5 +1,5 @@
 """
-``pystore admin``: everything that a controller of pystore knows of a set.
+``pystore admin``: the details of a broker set from a controller of pystore.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _controllers = addresses_option(
     "-a",
     "--controllerAddress",
     "controllers",
-    help_text="Controllers; the first one that knows who leads is enough.",
+    help_text="Controllers; the first one that knows the leader is enough.",
 )
 
 
@@ -41,7 +41,7 @@ def _found(controllers: tuple[str, ...], name: str, cluster: str) -> dict[str, A
 
 @click.command(
     "describeBrokerSet",
-    short_help="Why is a replica not in sync?",
+    short_help="Show why a replica is not in sync.",
     epilog="\b\nExample:\n  pystore admin describeBrokerSet -a 127.0.0.1:9878 "
     "-bn broker-a\n",
 )
@@ -53,9 +53,9 @@ def describe_broker_set(
     controllers: tuple[str, ...], *, name: str, cluster: str, as_json: bool
 ) -> int:
     """
-    Print master and lease of a set, what is under way, the last refusal, and why a
-    replica is not in sync. The exit code is 1 if its master is not alive, or a replica
-    that counts is not in sync.
+    Print the master, the lease, pending commands and the last refusal of a set, and why
+    a replica is not in sync. The exit code is 1 if the master is not alive, or if a
+    replica other than a learner is not in sync.
     """
     found = _found(controllers, name, cluster)
     found.pop("history", None)
@@ -76,10 +76,10 @@ def _text(found: dict[str, Any]) -> str:
         ("broker set", f"{found['brokerName']} of {found['clusterName']}"),
         ("master", _master_text(found)),
         ("lease", _lease_text(found)),
-        ("set", f"{_ids_text(found['syncStateSet'])}, version "
+        ("SyncStateSet", f"brokers {_ids_text(found['syncStateSet'])}, epoch "
          f"{found['syncStateSetEpoch']}"),
         ("candidates", _ids_text(found["candidates"])),
-        ("under way", ", ".join(found["pending"]) or "-"),
+        ("pending", ", ".join(found["pending"]) or "-"),
         ("elections", _elections_text(found)),
         ("last refusal", _refusal_text(found.get("lastRefusal"))),
     ]  # fmt: skip
@@ -91,7 +91,7 @@ def _text(found: dict[str, Any]) -> str:
     header = ("id", "address", "alive", "in sync", "epoch", "end")
     table = table_text(header, map(_row, found["brokers"]))
     reasons = [
-        f"{one['brokerId']}: {one['reason']}"
+        f"broker {one['brokerId']}: {one['reason']}"
         for one in found["brokers"]
         if one["reason"]
     ]
@@ -113,30 +113,30 @@ def _master_text(found: dict[str, Any]) -> str:
     if found.get("masterBrokerId") is None:
         return f"none, epoch {found['masterEpoch']}"
     state = "alive" if found["masterAlive"] else "not alive"
-    return f"{found['masterBrokerId']}, {state}, epoch {found['masterEpoch']}"
+    return f"broker {found['masterBrokerId']}, {state}, epoch {found['masterEpoch']}"
 
 
 def _lease_text(found: dict[str, Any]) -> str:
     own = found["leaseMillis"]
     parts = [f"may run for {own / 1000:.1f} s" if own else "none"]
     parts += [
-        f"of {one['brokerId']}, a former master, {one['leaseMillis'] / 1000:.1f} s"
+        f"former master {one['brokerId']}: {one['leaseMillis'] / 1000:.1f} s"
         for one in found["formerLeases"]
     ]
     return "; ".join(parts)
 
 
 def _elections_text(found: dict[str, Any]) -> str:
-    how = "automatic" if found["allowElectMaster"] else "by operators alone"
+    how = "automatic" if found["allowElectMaster"] else "on request of an operator only"
     preferred = found["preferredBrokerId"]
-    return f"{how}, {preferred} preferred" if preferred else how
+    return f"{how}, broker {preferred} preferred" if preferred else how
 
 
 def _refusal_text(refusal: dict[str, Any] | None) -> str:
     if refusal is None:
         return "-"
-    who = f" (broker {refusal['brokerId']})" if refusal["brokerId"] else ""
-    return f"{refusal['code']}: {refusal['reason']}{who}"
+    broker = f" (broker {refusal['brokerId']})" if refusal["brokerId"] else ""
+    return f"{refusal['code']}: {refusal['reason']}{broker}"
 
 
 def _ids_text(ids: list[int]) -> str:
@@ -145,7 +145,7 @@ def _ids_text(ids: list[int]) -> str:
 
 @click.command(
     "getBrokerSetHistory",
-    short_help="The last decisions about a set.",
+    short_help="Show the last decisions about a set.",
     epilog="\b\nExample:\n  pystore admin getBrokerSetHistory -a 127.0.0.1:9878 "
     "-bn broker-a\n",
 )
@@ -157,8 +157,8 @@ def get_broker_set_history(
     controllers: tuple[str, ...], *, name: str, cluster: str, as_json: bool
 ) -> int:
     """
-    Print the last 32 decisions about a set, refusals too: when, epoch, version, who
-    asked. The controller that leads keeps them in memory, since it leads.
+    Print the last 32 decisions about a set, with refusals: time, epoch, version,
+    requester. The leading controller keeps them in memory during its term.
     """
     rows = _found(controllers, name, cluster).get("history", [])
     if as_json:
@@ -171,5 +171,5 @@ def get_broker_set_history(
         version = f"version {one['version']}" if "version" in one else "refused"
         click.echo(f"{head}  {version:<12}  {one['askedBy']:<21}  {what}")
     if not rows:
-        click.echo("nothing was decided since this controller leads")
+        click.echo("no decisions since this controller became the leader")
     return DONE

@@ -1,5 +1,5 @@
 """
-``pystore admin getBrokerEpoch``: which epochs the logs of brokers have.
+``pystore admin getBrokerEpoch``: the epochs of brokers' logs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["get_broker_epoch"]
 
 @click.command(
     "getBrokerEpoch",
-    short_help="Epochs of the logs of brokers.",
+    short_help="Show the epochs of brokers' logs.",
     epilog="\b\nExample:\n  pystore admin getBrokerEpoch -n 127.0.0.1:9876 "
     "-b broker-a\n",
 )
 @addresses_option("-n", "--namesrvAddr", "servers", help_text="Name server.")
 @click.option("-b", "--brokerName", "name", metavar="NAME", help="A broker set.")
 @click.option(
-    "-c", "--clusterName", "cluster", metavar="NAME", help="All of a cluster."
+    "-c", "--clusterName", "cluster", metavar="NAME", help="All sets of a cluster."
 )
 @json_option
 def get_broker_epoch(
@@ -40,7 +40,7 @@ def get_broker_epoch(
     Ask each broker of a set, or of a cluster, for the epochs of its log.
     """
     if (name is None) == (cluster is None):
-        raise click.UsageError("say which: -b NAME, or -c CLUSTER")
+        raise click.UsageError("give -b NAME or -c CLUSTER")
     names = [name] if name else names_of_cluster(servers, cluster or "")
     found = [
         (address, EpochCache.decode(ask(address, _EPOCHS).body))
@@ -62,7 +62,7 @@ def _addresses(server: str, name: str) -> dict[int, str]:
     info = read_object(parse_body(body), "106's answer")
     table = read_object(info.get("brokerAddrTable", {}), "brokerAddrTable")
     if name not in table:
-        raise InvalidError(f"{server} knows no broker set {name}")
+        raise InvalidError(f"name server {server} has no broker set {name}")
     return dict(BrokerMemberGroup.from_row(table[name]).addresses)
 
 
@@ -81,7 +81,7 @@ def _json(address: str, one: EpochCache) -> dict[str, object]:
 
 def _rows(one: EpochCache) -> list[tuple[int, int, int]]:
     """
-    The last epoch ends where the log does.
+    Returns the epochs; the last one ends at the end of the log.
     """
     return [
         (row.epoch, row.start_offset, min(row.end_offset, one.max_offset))

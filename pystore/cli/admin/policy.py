@@ -1,5 +1,5 @@
 """
-``pystore admin``: what an operator may change of a set, with controllers of pystore.
+``pystore admin``: changes to a broker set, for controllers of pystore.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _controllers = addresses_option(
     "-a",
     "--controllerAddress",
     "controllers",
-    help_text="Controllers; the first one that knows who leads is enough.",
+    help_text="Controllers; the first one that knows the leader is enough.",
 )
 _broker = click.option(
     "-b", "--brokerId", "broker_id", type=click.IntRange(1), required=True, metavar="N"
@@ -37,7 +37,7 @@ _broker = click.option(
 
 @click.command(
     "changeBroker",
-    short_help="Learner or voter; priority.",
+    short_help="Make a broker learner or voter; set its priority.",
     epilog="\b\nExample: broker 3 only follows\n  pystore admin changeBroker "
     "-a 127.0.0.1:9878 -bn broker-a -b 3 --learner\n",
 )
@@ -49,13 +49,13 @@ _broker = click.option(
     "--learner/--voter",
     "is_learner",
     default=None,
-    help="A learner follows, and counts for nothing.",
+    help="A learner follows, but is never in sync nor elected.",
 )
 @click.option(
     "--priority",
     type=click.IntRange(0, 2**31 - 1),
     metavar="N",
-    help="The lower is elected among equals.",
+    help="The lower number is preferred among equals.",
 )
 @json_option
 def change_broker(
@@ -69,10 +69,10 @@ def change_broker(
     as_json: bool,
 ) -> int:
     """
-    Make a broker a learner or a voter, or say how gladly it is elected.
+    Make a broker a learner or a voter, or set its election priority.
     """
     if is_learner is None and priority is None:
-        raise click.UsageError("say what: --learner, --voter or --priority N")
+        raise click.UsageError("give --learner, --voter or --priority N")
     header = ChangeBrokerRequest(name, broker_id, cluster, is_learner, priority)
     ask_leader(controllers, RequestCode.CHANGE_BROKER, header)
     changed = {"learner": is_learner, "priority": priority}
@@ -81,8 +81,8 @@ def change_broker(
 
 @click.command(
     "changeElections",
-    short_help="Preferred master; automatic elections.",
-    epilog="\b\nExample: nobody is elected without an operator\n  pystore admin "
+    short_help="Change the elections of a set.",
+    epilog="\b\nExample: elect only on request of an operator\n  pystore admin "
     "changeElections -a 127.0.0.1:9878 -bn broker-a --manual\n",
 )
 @_controllers
@@ -92,7 +92,7 @@ def change_broker(
     "--preferred",
     type=click.IntRange(0),
     metavar="N",
-    help="Who is elected among equals; 0: nobody in particular.",
+    help="Broker to elect among equals; 0: none.",
 )
 @click.option(
     "--automatic/--manual",
@@ -114,7 +114,7 @@ def change_elections(
     Change how a set elects its master.
     """
     if preferred is None and is_automatic is None:
-        raise click.UsageError("say what: --preferred N, --automatic or --manual")
+        raise click.UsageError("give --preferred N, --automatic or --manual")
     header = ChangeElectionsRequest(name, cluster, preferred, is_automatic)
     ask_leader(controllers, RequestCode.CHANGE_ELECTIONS, header)
     changed = {"preferredBrokerId": preferred, "allowElectMaster": is_automatic}
@@ -124,8 +124,8 @@ def change_elections(
 @click.command(
     "readmitBroker",
     short_help="Vouch for a copied or empty store.",
-    epilog="\b\nExample: broker 2 lost its disk, and is to be filled anew\n  pystore "
-    "admin readmitBroker -a 127.0.0.1:9878 -bn broker-a -b 2\n",
+    epilog="\b\nExample: broker 2 lost its disk, and a master may fill it again\n"
+    "  pystore admin readmitBroker -a 127.0.0.1:9878 -bn broker-a -b 2\n",
 )
 @_controllers
 @set_option
@@ -141,8 +141,8 @@ def readmit_broker(
     as_json: bool,
 ) -> int:
     """
-    Let the master fill and admit a broker that is refused: its store is a copy, was
-    restored, is empty, or the broker was cleaned.
+    Let the master fill and admit a barred broker: its store is a copy, was restored, is
+    empty, or the broker was cleaned.
     """
     header = ReadmitBrokerRequest(name, broker_id, cluster)
     ask_leader(controllers, RequestCode.READMIT_BROKER, header)

@@ -1,5 +1,5 @@
 """
-``pystore admin``: mqadmin's commands about sets of brokers.
+``pystore admin``: mqadmin's commands for broker sets.
 """
 
 from __future__ import annotations
@@ -46,39 +46,43 @@ _controllers = addresses_option(
     "-a",
     "--controllerAddress",
     "controllers",
-    help_text="Controllers; the first one that knows who leads is enough.",
+    help_text="Controllers; the first one that knows the leader is enough.",
 )
 
 
 def names_of_cluster(servers: tuple[str, ...], cluster: str) -> list[str]:
     """
-    Returns the sets of a cluster, as a name server tells them.
+    Returns the sets of a cluster from a name server.
 
     Raises:
         InvalidError: no name server is named, or it does not know the cluster.
     """
     if not servers:
-        raise InvalidError("-c asks a name server: give it with -n HOST:PORT")
+        raise InvalidError("-c needs a name server: give -n HOST:PORT")
     body = ask(servers[0], RequestCode.GET_BROKER_CLUSTER_INFO).body
     table = read_object(
         read_object(parse_body(body), "106's answer").get("clusterAddrTable", {}),
         "clusterAddrTable",
     )
     if cluster not in table:
-        raise InvalidError(f"{servers[0]} knows no cluster {cluster}")
+        raise InvalidError(f"name server {servers[0]} has no cluster {cluster}")
     return sorted(read_list(table[cluster], cluster))
 
 
 @click.command(
     "getSyncStateSet",
-    short_help="Who is in sync.",
+    short_help="Show the brokers in sync.",
     epilog="\b\nExample:\n"
     "  pystore admin getSyncStateSet -a 127.0.0.1:9878 -b broker-a\n",
 )
 @_controllers
 @click.option("-b", "--brokerName", "name", metavar="NAME", help="A broker set.")
 @click.option(
-    "-c", "--clusterName", "cluster", metavar="NAME", help="All of a cluster; with -n."
+    "-c",
+    "--clusterName",
+    "cluster",
+    metavar="NAME",
+    help="All sets of a cluster; needs -n.",
 )
 @addresses_option(
     "-n", "--namesrvAddr", "servers", help_text="Name server.", is_required=False
@@ -88,7 +92,7 @@ def names_of_cluster(servers: tuple[str, ...], cluster: str) -> list[str]:
     "--interval",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help="Again and again, until stopped.",
+    help="Repeat at this interval, until stopped.",
 )
 @json_option
 def get_sync_state_set(
@@ -104,7 +108,7 @@ def get_sync_state_set(
     Print master, epochs and replicas of a set, or of all sets of a cluster.
     """
     if (name is None) == (cluster is None):
-        raise click.UsageError("say which: -b NAME, or -c CLUSTER with -n HOST:PORT")
+        raise click.UsageError("give -b NAME, or -c CLUSTER with -n HOST:PORT")
     while True:
         names = [name] if name else names_of_cluster(servers, cluster or "")
         answer = ask_leader(
@@ -121,7 +125,7 @@ def get_sync_state_set(
 def _show(names: list[str], found: dict[str, BrokerReplicas], *, as_json: bool) -> None:
     unknown = [one for one in names if one not in found]
     if unknown:
-        raise InvalidError(f"the controllers know no broker set {', '.join(unknown)}")
+        raise InvalidError(f"the controllers have no broker set {', '.join(unknown)}")
     if as_json:
         echo_json({"sets": [_json(name, one) for name, one in found.items()]})
         return
@@ -154,7 +158,7 @@ def _text(name: str, one: BrokerReplicas) -> str:
         ("broker set", name),
         ("master", master if one.master_broker_id is not None else "none"),
         ("epoch", str(one.master_epoch)),
-        ("set epoch", str(one.sync_state_set_epoch)),
+        ("SyncStateSet epoch", str(one.sync_state_set_epoch)),
     ]
     return f"{pairs_text(pairs)}\n\n{table_text(_COLUMNS, _rows(one))}"
 
@@ -171,7 +175,7 @@ def _rows(one: BrokerReplicas) -> Iterator[tuple[str, ...]]:
 
 @click.command(
     "electMaster",
-    short_help="Make a broker master.",
+    short_help="Elect a broker as master.",
     epilog="\b\nExample:\n  pystore admin electMaster -a 127.0.0.1:9878 "
     "-c DefaultCluster -bn broker-a -b 2\n",
 )
@@ -191,7 +195,7 @@ def elect_master(
     as_json: bool,
 ) -> int:
     """
-    Make this broker master, or nobody: it has to be alive and in sync.
+    Elect this broker and no other: it has to be alive and in sync.
     """
     header = ElectMasterRequest(
         cluster, name, broker_id, designate_elect=True, invoke_time=_now_ms()
@@ -221,7 +225,7 @@ def elect_master(
         ("broker set", name),
         ("master", f"{found.master_broker_id} at {found.master_address}"),
         ("epoch", str(found.master_epoch)),
-        ("set epoch", str(found.sync_state_set_epoch)),
+        ("SyncStateSet epoch", str(found.sync_state_set_epoch)),
         ("brokers", "\n".join(f"{number} {address}" for number, address in members)),
     ]
     click.echo(pairs_text(pairs))
@@ -230,8 +234,8 @@ def elect_master(
 
 @click.command(
     "cleanBrokerMetadata",
-    short_help="Forget brokers, or a set.",
-    epilog="\b\nExample: brokers 2 and 3 are gone for good\n  pystore admin "
+    short_help="Remove brokers, or a set.",
+    epilog="\b\nExample: brokers 2 and 3 never come back\n  pystore admin "
     "cleanBrokerMetadata -a 127.0.0.1:9878 -c DefaultCluster -bn broker-a -b '2;3'\n",
 )
 @_controllers
@@ -241,13 +245,13 @@ def elect_master(
     "--brokerControllerIdsToClean",
     "ids",
     metavar="N[;...]",
-    help="Brokers; without it the whole set.",
+    help="Brokers to remove; without it the whole set.",
 )
 @click.option(
-    "-c", "--clusterName", "cluster", metavar="NAME", help="Needed without -l."
+    "-c", "--clusterName", "cluster", metavar="NAME", help="Required without -l."
 )
 @click.option(
-    "-l", "--cleanLivingBroker", "with_living", is_flag=True, help="Also living ones."
+    "-l", "--cleanLivingBroker", "with_living", is_flag=True, help="Also live brokers."
 )
 @json_option
 def clean_broker_metadata(
@@ -260,11 +264,11 @@ def clean_broker_metadata(
     as_json: bool,
 ) -> int:
     """
-    Forget brokers of a set. RocketMQ's controllers forget the whole set if -l and -b
+    Remove brokers of a set. RocketMQ's controllers remove the whole set if -l and -b
     are given.
     """
     if not with_living and not cluster:
-        raise click.UsageError("without -l the cluster is needed: -c NAME")
+        raise click.UsageError("without -l the cluster is required: give -c NAME")
     if ids and not all(one.strip().isdecimal() for one in ids.split(";")):
         raise click.UsageError("-b takes numbers with ; between them")
     header = CleanBrokerDataRequest(name, cluster, ids, with_living, _now_ms())
@@ -274,12 +278,12 @@ def clean_broker_metadata(
         echo_json({"brokerName": name, "clusterName": cluster, "brokerIds": numbers})
     else:
         what = f"brokers {ids} of {name}" if ids else f"all brokers of {name}"
-        click.echo(f"forgotten: {what}")
+        click.echo(f"removed: {what}")
     return DONE
 
 
 def _now_ms() -> int:
     """
-    What RocketMQ's jRaft controllers take for the time.
+    Returns the time of day, which RocketMQ's jRaft controllers use.
     """
     return time.time_ns() // 1_000_000

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from pystore.errors import InvalidError
 from pystore.recovery.rocketmq import RocketmqEvidence
 
-__all__ = ["SETTINGS", "adjusted", "parse_settings", "read_properties"]
+__all__ = ["SETTINGS", "adjusted", "parse_settings"]
 
 SETTINGS = {
     "checkCRCOnRecover": True,
@@ -20,21 +19,6 @@ SETTINGS = {
     "messageIndexSafe": False,
 }
 """The keys that have an effect, with RocketMQ's defaults."""
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """
-    Reads a properties file of RocketMQ, such as ``broker.conf``.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    found = {}
-    for line in path.read_text("utf-8", "replace").splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and not name.startswith(("#", "!")):
-            found[name.strip()] = value.strip()
-    return found
 
 
 def parse_settings(texts: tuple[str, ...]) -> dict[str, str]:

@@ -1,5 +1,5 @@
 """
-A set of brokers that a test moves from decision to decision, looked at after each.
+A broker set that a test drives from decision to decision, checked after each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Accepted, CommandResult, Rejected
 from pystore.controller.model.facts import Facts, LastHeartbeat
-from pystore.controller.model.invariants import backslides, violations
+from pystore.controller.model.invariants import regressions, violations
 from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import CommandReply, Election
 from pystore.controller.model.state import SetState
@@ -42,7 +42,7 @@ def start(
     counter: int, *, end: int = 0, epoch: int = 0, bits: int = 0, **told: bool
 ) -> Recovery:
     """
-    Returns what a process of pystore says when it registers.
+    Returns the recovery that a process of pystore reports.
     """
     return Recovery(
         incarnation(counter, bits),
@@ -55,48 +55,48 @@ def start(
 
 class Brokers:
     """
-    One set. After each event it is looked at; what is broken fails the test.
+    One set. Its invariants are checked after each event.
 
     Attributes:
         state: as it is.
-        pulses: the heartbeats that are valid.
+        last_heartbeats: the heartbeats that are valid.
         may_replace: see `Facts`.
         is_unclean_allowed: see `Facts`.
     """
 
     def __init__(self, state: SetState | None = None) -> None:
         self.state = state or SetState("cluster", "set")
-        self.pulses: dict[int, LastHeartbeat] = {}
+        self.last_heartbeats: dict[int, LastHeartbeat] = {}
         self.may_replace = True
         self.is_unclean_allowed = False
 
     @property
     def facts(self) -> Facts:
         """
-        What is true now.
+        Returns the present facts.
         """
         return Facts(
-            dict(self.pulses),
+            dict(self.last_heartbeats),
             may_replace=self.may_replace,
             is_unclean_allowed=self.is_unclean_allowed,
         )
 
     def ask(self, command: Command) -> CommandResult:
         """
-        Decides, and applies what was decided.
+        Decides a command, and applies its events.
         """
         decision = decide(self.state, command, self.facts)
         for event in decision.events if isinstance(decision, Accepted) else ():
             after = apply(self.state, event)
             assert () == violations(after), f"{command}: {event}"
-            assert () == backslides(self.state, after), f"{command}: {event}"
+            assert () == regressions(self.state, after), f"{command}: {event}"
             assert after == apply(after, event), f"{event}: twice"
             self.state = after
         return decision
 
     def do(self, command: Command, of: type[_Reply]) -> _Reply:
         """
-        Returns the reply to what is accepted.
+        Returns the reply to an accepted command.
         """
         decision = self.ask(command)
         assert isinstance(decision, Accepted), decision
@@ -105,7 +105,7 @@ class Brokers:
 
     def refused(self, command: Command) -> Rejected:
         """
-        Returns the refusal of what is refused.
+        Returns the refusal of a command.
         """
         decision = self.ask(command)
         assert isinstance(decision, Rejected), decision
@@ -126,29 +126,29 @@ class Brokers:
         decision = self.ask(command)
         assert isinstance(decision, Accepted), decision
         position = recovery.position if recovery is not None else LogEnd(0, 0)
-        who = recovery.incarnation if recovery is not None else None
-        self.pulses[broker_id] = LastHeartbeat(who, position)
-        return Member(broker_id, who)
+        process = recovery.incarnation if recovery is not None else None
+        self.last_heartbeats[broker_id] = LastHeartbeat(process, position)
+        return Member(broker_id, process)
 
     def reach(self, broker_id: int, epoch: int, end: int) -> None:
         """
-        A broker's heartbeat says how far it reaches.
+        A heartbeat reports the log end of a broker.
         """
-        who = self.pulses[broker_id].incarnation
-        self.pulses[broker_id] = LastHeartbeat(who, LogEnd(epoch, end))
+        process = self.last_heartbeats[broker_id].incarnation
+        self.last_heartbeats[broker_id] = LastHeartbeat(process, LogEnd(epoch, end))
 
     def die(self, *broker_ids: int) -> None:
         """
         Their heartbeats are not valid any more.
         """
         for broker_id in broker_ids:
-            self.pulses.pop(broker_id, None)
+            self.last_heartbeats.pop(broker_id, None)
 
     def elect(
         self, broker_id: int | None = None, trigger: Trigger | None = None
     ) -> Election:
         """
-        Returns what an election came to.
+        Returns the result of an election.
         """
         by = Trigger.CONTROLLER if broker_id is None else Trigger.BROKER
         return self.do(Elect(trigger or by, broker_id), Election)
@@ -173,7 +173,7 @@ class Brokers:
     @property
     def master(self) -> Member:
         """
-        Who has the mastership.
+        Returns the master.
         """
         assert self.state.master is not None
         return self.state.master

@@ -1,5 +1,5 @@
 """
-``pystore controller`` as an operator starts it: a process, spoken with on its port.
+``pystore controller`` as an operator starts it: a process that is used over its port.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ControllerProcess:
         words: options: where its records are.
         before: the beginning of the command line, for a process that starts it.
         script: what runs in its place; it ends with the command's `main`.
-        listen: where; any free port unless told otherwise.
+        listen: its address; any free port by default.
         stderr: where its lines go, if not to `said`.
 
     Attributes:
@@ -105,7 +105,7 @@ class ControllerProcess:
 
         Args:
             text: of the line.
-            after: so many lines are not looked at.
+            after: the number of lines to skip.
         """
 
         def found() -> str | None:
@@ -148,14 +148,14 @@ class ControllerProcess:
     @property
     def leads(self) -> bool:
         """
-        Whether it says that it leads.
+        Returns whether it answers that it leads.
         """
         answer = self.ask(RequestCode.CONTROLLER_GET_METADATA_INFO)
         return decode_fields(GetMetadataResponse, answer.ext_fields).is_leader
 
     def await_lead(self) -> None:
         """
-        Waits until it says so.
+        Waits until it answers that it leads.
         """
         end_s = time.monotonic() + PATIENCE_S
         while True:

@@ -1,6 +1,6 @@
 """
-A controller on a real socket over records in memory, and brokers of pystore that are
-spoken by hand.
+A controller on a real socket with records in memory, and brokers of pystore that send
+their requests by hand.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
     LeaseGrant,
+    heartbeat_extension_fields,
     lease_of,
     recovery_fields,
-    vitals_fields,
 )
 from pystore.controller.protocol.set_extensions import alter_set_fields
 from pystore.controller.server.config import ControllerConfig
@@ -92,7 +92,7 @@ class Running:
 
     async def metadata(self) -> GetMetadataResponse:
         """
-        Returns who leads, as this controller says.
+        Returns the answer to 1005.
         """
         answer = await self.ask(RequestCode.CONTROLLER_GET_METADATA_INFO)
         return decode_fields(GetMetadataResponse, answer.ext_fields)
@@ -116,8 +116,8 @@ async def running(
         settings: its own.
         length_ns: of its terms.
         leads: wait until it does.
-        waking_ns: a clock that goes on while the process stands still.
-        faults: of its records, asked with the verb's name at each call.
+        waking_ns: a clock that advances while the process is paused.
+        faults: of its records, called with the operation's name at each call.
     """
     shared, said = space or MemorySpace(), list[str]()
     stores: list[RecordStore] = []
@@ -167,8 +167,8 @@ class SpokenBroker:
         running: the controller.
         broker_id: its own.
         recovery: what it says as it registers.
-        address: that it registers; nobody is there.
-        told: what it was told.
+        address: that it registers; it is not listened on.
+        told: the notifications that it got.
     """
 
     running: Running
@@ -228,11 +228,13 @@ class SpokenBroker:
             epoch=epoch,
             max_offset=self.end,
         )
-        vitals = HeartbeatExtension(
+        extension = HeartbeatExtension(
             self.recovery.incarnation, resigned_epoch=resigned_epoch
         )
         answer = await self._ask(
-            RequestCode.BROKER_HEARTBEAT, beat, added=vitals_fields(vitals)
+            RequestCode.BROKER_HEARTBEAT,
+            beat,
+            added=heartbeat_extension_fields(extension),
         )
         grant = lease_of(answer.ext_fields)
         assert grant is not None
@@ -240,7 +242,7 @@ class SpokenBroker:
 
     async def elect(self) -> ElectMasterResponse:
         """
-        Asks for an election, and returns who is master.
+        Requests an election, and returns the master.
         """
         answer = await self._ask(
             RequestCode.CONTROLLER_ELECT_MASTER,

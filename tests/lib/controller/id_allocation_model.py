@@ -1,5 +1,5 @@
 """
-How a controller gives broker ids away: a small model to run brokers against.
+A small model of the allocation of broker ids, to run brokers against.
 
 It has the one thing that a negotiation leans on: an id belongs to the code that was
 committed with it, for good. Anything with the three methods of `Allocation` can stand

@@ -2,10 +2,10 @@
 Every schedule of brokers that negotiate their ids, and of what can go wrong.
 
 A `World` is a value: each broker's process and store, the controller, and requests that
-are under way though nobody waits for them any more. `moves` answers every world that
-may come next: an effect that is carried out, one that is not, one that is and nobody
-hears of it, a killed broker, a late request that arrives after all. So a search over
-worlds is a search over every schedule, and it ends, as worlds repeat.
+are in flight without a waiting caller. `moves` answers every world that may come next:
+an effect that is carried out, one that is not, one whose result is lost, a killed
+broker, a late request that arrives after all. So a search over worlds is a search over
+every schedule, and it ends, as worlds repeat.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Side:
         number: which one.
         negotiation: of its process.
         stored: what its store holds, durably.
-        late: requests that nobody waits for, and that may yet arrive.
+        late: requests without a waiting caller, which may still arrive.
     """
 
     number: int
@@ -150,7 +150,7 @@ def _moves_of(side: Side, controller: Allocation) -> list[Move]:
                 (side.then(now.answered(_NOT_DONE), stored), controller),
             ]
         case GetNextBrokerId() | RegisterBroker():
-            # Nobody else sees what becomes of them: lost is lost.
+            # No other broker sees their results: a lost request is lost.
             found.append((side.then(now.answered(_NOT_KNOWN), stored), controller))
     return found
 
@@ -217,17 +217,21 @@ def problem_of(world: World) -> str:
             return f"broker {side.number} gave up: {side.negotiation.problem}"
         if not isinstance(side.stored, BrokerIdentity):
             continue
-        who = side.stored.broker_id
-        if who in held:
-            return f"id {who} is used by {held[who]} and {side.number}"
-        held[who] = side.number
-        codes = [code for one, code in given if one == who]
+        broker_id = side.stored.broker_id
+        if broker_id in held:
+            return f"id {broker_id} is used by {held[broker_id]} and {side.number}"
+        held[broker_id] = side.number
+        codes = [code for one, code in given if one == broker_id]
         if [code.partition(";")[0] for code in codes] != [str(side.number)]:
-            return f"broker {side.number} uses id {who}, which was given to {codes}"
-    for who, code in given:
+            return (
+                f"broker {side.number} uses id {broker_id}, which was given to {codes}"
+            )
+    for broker_id, code in given:
         owner = world.sides[int(code.partition(";")[0])].stored
-        if not _holds(owner, who, code):
-            return f"id {who} was given to {code} and leaks: its store holds {owner}"
+        if not _holds(owner, broker_id, code):
+            return (
+                f"id {broker_id} was given to {code} and leaks: its store holds {owner}"
+            )
     return ""
 
 

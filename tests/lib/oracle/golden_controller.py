@@ -136,7 +136,7 @@ def ours(step: Step, state: SetState) -> tuple[Answer, SetState]:
         fields |= {"masterEpoch": state.epoch, **_set(state.agreed)}
         return Answer(0, fields, table_of(state)), state
     if code == 1011 and not _NUMBERS.fullmatch(_cleaned_ids(step)):
-        # It is no command: whoever reads the request refuses it.
+        # It is not a command: the decoder of the request refuses it.
         return Answer(
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, {}, table_of(state)
         ), state
@@ -245,7 +245,7 @@ def _table(tables: dict[str, Any], name: str) -> dict[str, Any]:
 def _facts(step: dict[str, Any], name: str, cluster: str, *, is_unclean: bool) -> Facts:
     alive = step["alive"].get(name, []) if cluster == _ALIVE_IN else []
     live = {one["brokerId"]: one for one in step["live"] if one["brokerName"] == name}
-    pulses = {
+    last_heartbeats = {
         number: LastHeartbeat(
             position=LogEnd(live[number]["epoch"], live[number]["maxOffset"]),
             priority=live[number]["electionPriority"],
@@ -254,7 +254,7 @@ def _facts(step: dict[str, Any], name: str, cluster: str, *, is_unclean: bool) -
         else LastHeartbeat()
         for number in alive
     }
-    return Facts(pulses, is_unclean_allowed=is_unclean)
+    return Facts(last_heartbeats, is_unclean_allowed=is_unclean)
 
 
 def _command(step: Step) -> Command:

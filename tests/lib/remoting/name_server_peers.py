@@ -1,5 +1,5 @@
 """
-Brokers as a name server hears of them, and the answers that it gives.
+Registrations of brokers at a name server, and its answers.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ GIVE_UP, STAY = 16, 17
 
 async def echo(request: RemotingCommand, _: Connection) -> Reply:
     """
-    Says the same.
+    Replies with the body of the request.
     """
     return Reply(0, request.remark, request.ext_fields, request.body)
 
@@ -77,7 +77,7 @@ async def give_up(*_: object) -> Reply:
 
 async def stay(*_: object) -> Reply:
     """
-    Does not end when it is told to, but only some time after that.
+    Ends only some time after its cancellation.
     """
     for _turn in range(99):
         try:
@@ -90,7 +90,7 @@ async def stay(*_: object) -> Reply:
 
 async def ask_back(request: RemotingCommand, peer: Connection) -> Reply:
     """
-    Asks who asks.
+    Sends a request to the requester.
     """
     answer = await peer.call(RemotingCommand(ECHO, body=request.body + b"!"), 1000)
     return Reply(body=answer.body)
@@ -112,7 +112,7 @@ HANDLERS: Mapping[int, Handler] = {
 @dataclass
 class Talk:
     """
-    A server, who connected to it, and what it said to people.
+    A server, its connections, and its lines for people.
     """
 
     server: RemotingServer
@@ -140,7 +140,7 @@ class Peer:
     writer: asyncio.StreamWriter
     commands: CommandReader = field(default_factory=CommandReader)
 
-    async def hear(self) -> RemotingCommand | None:
+    async def receive(self) -> RemotingCommand | None:
         """
         Returns the next response; ``None``: the connection was closed.
         """
@@ -160,7 +160,7 @@ class Peer:
         Returns the response to a request.
         """
         self.writer.write(encode_frame(request))
-        return await self.hear()
+        return await self.receive()
 
 
 @asynccontextmanager

@@ -1,5 +1,5 @@
 """
-A space of records on each backend, and what a test does to it.
+Shared records on each backend, and helpers of tests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 class Space(Protocol):
     """
-    Where several stores see each other's records.
+    Records that several stores share.
     """
 
     def open(self, clock_ns: Callable[[], int] | None = None) -> RecordStore:

@@ -32,7 +32,7 @@ def missing() -> str | None:
 
 def free_ports(count: int) -> list[int]:
     """
-    Ports that nobody listens on.
+    Returns ports without a listener.
     """
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
@@ -120,7 +120,7 @@ class ZookeeperServer:
 
     def pause(self) -> None:
         """
-        It answers nobody, until `go_on`.
+        Pauses the server, until `go_on`.
         """
         self.process.send_signal(signal.SIGSTOP)
 

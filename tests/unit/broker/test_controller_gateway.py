@@ -1,5 +1,5 @@
 """
-A replica asks its controller: what each end of a call makes of its SyncStateSet.
+The gateway to the controller: each result of a change of the SyncStateSet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.replicaset import AgreedSet, Incarnation, Member
 from pystore.rocketmq.identity_file import BrokerIdentity
 
-WHO = BrokerIdentity("c", "b", 1)
+IDENTITY = BrokerIdentity("c", "b", 1)
 EPOCH, VERSION = 5, 9
 US = Member(1, Incarnation(1, bytes(16)))
 BOTH = frozenset({US, Member(2)})
@@ -57,7 +57,7 @@ def ship(*broker_ids: int, version: int, epoch: int = EPOCH) -> MasterInfo:
 
 class Scripted:
     """
-    Calls that end as a test says, and are noted.
+    Calls with scripted results, which are recorded.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Scripted:
         1004, where the test expects it.
         """
         self.asked.append(request)
-        assert self._info is not None, "nobody should read the set"
+        assert self._info is not None, "the set should not be read"
         return self._info
 
     async def get_next_broker_id(self, request: GetNextBrokerId) -> object:
@@ -116,14 +116,14 @@ def asked(
     The controller, on the loop that runs.
     """
     loop = asyncio.get_running_loop()
-    return ThreadedGateway(cast("ControllerCalls", calls), loop, WHO, heard)
+    return ThreadedGateway(cast("ControllerCalls", calls), loop, IDENTITY, heard)
 
 
 def outcome(
     change: SetChange, calls: Scripted, heard: Callable[[MasterInfo], object] = bool
 ) -> object:
     """
-    What a replica is told of a change.
+    Returns the result of a change.
     """
 
     async def main() -> object:
@@ -135,30 +135,30 @@ def outcome(
 
 
 def test_a_set_that_was_committed_is_taken() -> None:
-    """As the controller has it, by whatever it knows members."""
+    """As the controller sends it, with or without incarnations."""
     calls = Scripted(agreed(1, 2, version=VERSION + 1))
     assert agreed(1, 2, version=VERSION + 1) == outcome(CHANGE, calls)
 
 
-def test_a_change_without_an_answer_may_be_taken_yet() -> None:
+def test_an_unanswered_change_may_still_take_effect() -> None:
     """R112: nothing is repeated, and nothing is concluded."""
     assert None is outcome(CHANGE, Scripted(CallUnanswered("no answer")))
 
 
 def test_a_change_that_was_not_sent_is_settled() -> None:
-    """Nobody led, say; so there is nothing to wait for."""
-    calls = Scripted(CallUnanswered("nobody leads", may_be_done=False))
+    """For example without a leader; so there is nothing to wait for."""
+    calls = Scripted(CallUnanswered("no leader", may_be_done=False))
     assert SetRefusal() == outcome(CHANGE, calls)
 
 
 @pytest.mark.parametrize("code", [2001, 2013])
 @pytest.mark.parametrize("change", [CHANGE, FENCE])
-def test_a_refusal_without_a_set_is_followed_by_reading_it(
+def test_the_set_is_read_after_a_refusal_without_one(
     change: SetChange, code: int
 ) -> None:
     """
-    R112, R119: RocketMQ's controllers tell none. A set that went on settles whatever
-    was asked for before it, also what was lost.
+    R112, R119: RocketMQ's controllers send none. A newer set settles all earlier
+    requests, also unanswered ones.
     """
     heard: list[MasterInfo] = []
     found = ship(1, 2, version=VERSION + 1)
@@ -167,7 +167,7 @@ def test_a_refusal_without_a_set_is_followed_by_reading_it(
     assert [found] == heard
 
 
-def test_a_set_that_came_with_the_refusal_is_not_read_again() -> None:
+def test_a_set_in_the_refusal_is_not_read_again() -> None:
     """As controllers of pystore refuse what comes too late."""
     calls = Scripted(CallRefused(2001, agreed=agreed(1, 3, version=VERSION + 3)))
     assert agreed(1, 3, version=VERSION + 3) == outcome(CHANGE, calls)
@@ -181,7 +181,7 @@ def test_a_set_that_came_with_the_refusal_is_not_read_again() -> None:
         CallRefused(2008),
     ],
 )
-def test_a_refused_fence_settles_itself_and_no_more(
+def test_a_refused_fence_settles_only_itself(
     info: MasterInfo | CallRefused | CallUnanswered,
 ) -> None:
     """
@@ -207,19 +207,19 @@ def test_the_set_of_another_mastership_is_not_ours(
     assert [found] == heard
 
 
-def test_brokers_that_are_not_wanted_are_named() -> None:
+def test_a_refusal_names_the_refused_brokers() -> None:
     """R106, R111; the version was right, so the set is not read."""
     calls = Scripted(CallRefused(2006, broker_ids=frozenset({2})))
     assert SetRefusal(frozenset({2})) == outcome(CHANGE, calls)
 
 
-def test_a_set_that_did_not_rise_settles_nothing() -> None:
+def test_a_set_with_the_same_epoch_settles_nothing() -> None:
     """A controller that says so is wrong; the change stays open."""
     calls = Scripted(agreed(1, 2, version=VERSION))
     assert None is outcome(CHANGE, calls)
 
 
-def test_brokers_are_known_once_they_were_given_an_id() -> None:
+def test_brokers_are_known_once_they_have_an_id() -> None:
     """Those below the next id; itself always."""
 
     async def main() -> None:
@@ -234,8 +234,8 @@ def test_brokers_are_known_once_they_were_given_an_id() -> None:
     run(main())
 
 
-def test_the_newest_epoch_that_was_given_up_is_kept_for_heartbeats() -> None:
-    """C3: whoever is elected next need not wait for the lease."""
+def test_the_latest_resigned_epoch_is_kept_for_heartbeats() -> None:
+    """C3: the next master need not wait for the lease."""
 
     async def main() -> None:
         ask = asked(Scripted(CallUnanswered("")))
@@ -247,7 +247,7 @@ def test_the_newest_epoch_that_was_given_up_is_kept_for_heartbeats() -> None:
     run(main())
 
 
-def test_who_waits_for_an_answer_goes_on_when_it_is_closed() -> None:
+def test_closing_the_gateway_ends_waiting_calls() -> None:
     """It may have been sent; what is asked afterwards is not."""
 
     async def main() -> None:
@@ -276,8 +276,8 @@ def test_a_controller_of_pystore_settles_a_lost_answer_by_a_fence() -> None:
                 await one.join()
             elected = await brokers[0].elect()
             loop = asyncio.get_running_loop()
-            who = BrokerIdentity("cluster", "set", 1)
-            ask = ThreadedGateway(client, loop, who, lambda _: None)
+            identity = BrokerIdentity("cluster", "set", 1)
+            ask = ThreadedGateway(client, loop, identity, lambda _: None)
             await ask.learn_brokers()
             assert {1, 2} == ask.broker_ids()
 

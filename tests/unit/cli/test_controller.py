@@ -18,8 +18,8 @@ from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 
 
-def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    """A line says where; SIGTERM ends it cleanly, with the code of that."""
+def test_a_controller_serves_until_a_signal(tmp_path: Path) -> None:
+    """A line has the address; SIGTERM ends it cleanly, with its exit code."""
     config = tmp_path / "controller.properties"
     config.write_text("listenPort=0\nmappedFileSize=1\n")
     command = [*PYSTORE, "controller", "-c", str(config)]
@@ -30,15 +30,15 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         assert "pystore controller listens on 127.0.0.1:" in process.stdout.readline()
-        assert "mappedFileSize means nothing here" in process.stderr.readline()
+        assert "mappedFileSize has no meaning here" in process.stderr.readline()
         assert "this controller leads" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         assert ("", "") == process.communicate(timeout=20)
     assert 128 + signal.SIGTERM == process.returncode
 
 
-def test_others_are_warned_of(tmp_path: Path) -> None:
-    """Whoever reaches it may ask for anything."""
+def test_an_open_listener_warns(tmp_path: Path) -> None:
+    """A stranger could send any request."""
     command = [*PYSTORE, "controller", "--listen", ":0"]
     command += ["--store", str(tmp_path / "r")]
     with subprocess.Popen(
@@ -50,8 +50,8 @@ def test_others_are_warned_of(tmp_path: Path) -> None:
         process.communicate(timeout=20)
 
 
-def test_a_zookeeper_that_is_not_there_is_told_once_and_waited_for() -> None:
-    """One line of ours says it, and none for each attempt to connect."""
+def test_an_unreachable_zookeeper_is_reported_once_and_awaited() -> None:
+    """One line reports it, and attempts to connect cause no more lines."""
     (port,) = free_ports(1)
     command = [*PYSTORE, "controller", "--listen", "127.0.0.1:0"]
     command += ["--zookeeper", f"127.0.0.1:{port}"]
@@ -108,17 +108,41 @@ async def _topics(address: str) -> bytes:
     ("words", "code", "text"),
     [
         ([], 2, "--store DIR"),
-        (["--store", "x", "--listen", "here"], 2, "host:port"),
-        (["--store", "x", "--nameserver", "here"], 2, "nameserver=here is no address"),
+        (["--store", "x", "--listen", "here"], 2, "'here' is no HOST:PORT"),
+        (
+            ["--store", "x", "--nameserver", "here"],
+            2,
+            "'here' is no HOST:PORT",
+        ),
         (["--store", "{tmp}/no/such", "--listen", "127.0.0.1:0"], 3, "no/such"),
-        (["--store", __file__, "--listen", "127.0.0.1:0"], 3, "not a directory: name"),
+        (["--store", __file__, "--listen", "127.0.0.1:0"], 3, "not a directory: give"),
     ],
 )
-def test_what_cannot_be_had_is_one_line(
+def test_a_failed_start_prints_one_line(
     tmp_path: Path, words: list[str], code: int, text: str
 ) -> None:
-    """Wrong usage, or a place that is not there."""
+    """Wrong usage, or a missing directory."""
     result = run("controller", *(one.format(tmp=tmp_path) for one in words))
 
     assert code == result.exit_code, result.output
     assert text in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("c.properties", "is not a properties file: byte 0x00 at offset 3 is not text"),
+        ("c.toml", "is not a TOML file: the byte at offset 4 is not UTF-8"),
+    ],
+)
+def test_a_binary_configuration_is_refused(
+    tmp_path: Path, name: str, expected: str
+) -> None:
+    """The error names the file and the offset; nothing was started."""
+    path = tmp_path / name
+    path.write_bytes(b"a=1\0\xff\n")
+
+    result = run("controller", "-c", str(path))
+
+    assert 2 == result.exit_code
+    assert f"{path} {expected}" in result.stderr

@@ -49,8 +49,8 @@ def refused_set(controller: ControllerProcess, store: Path) -> str:
 
 def test_a_full_disk_refuses_commands_until_there_is_space(tmp_path: Path) -> None:
     """
-    One line of the controller and the answer say which disk, nothing is changed,
-    queries are answered, and the next command after space was made is done.
+    One line of the controller and the answer name the disk, nothing is changed, queries
+    are answered, and the next command after space was freed is done.
     """
     with SmallDisk(tmp_path / "small") as disk:
         store = disk.path / "records"
@@ -71,7 +71,7 @@ def test_a_full_disk_refuses_commands_until_there_is_space(tmp_path: Path) -> No
 
 def test_a_first_start_on_a_full_disk_waits_for_space(tmp_path: Path) -> None:
     """
-    It says what it waits for, and leads by itself once there is space.
+    It reports the reason, and leads by itself once there is space.
     """
     with SmallDisk(tmp_path / "small") as disk:
         store = disk.path / "records"
@@ -88,7 +88,7 @@ def test_a_first_start_on_a_full_disk_waits_for_space(tmp_path: Path) -> None:
 
 def test_a_controller_killed_on_a_full_disk_starts_again_there(tmp_path: Path) -> None:
     """
-    What was answered is there, what was refused is not.
+    Answered commands are there, refused ones are not.
     """
     with SmallDisk(tmp_path / "small") as disk:
         store = disk.path / "records"
@@ -107,7 +107,7 @@ def test_a_controller_killed_on_a_full_disk_starts_again_there(tmp_path: Path) -
             assert 0 == controller.apply(1, refused).code
 
 
-def test_lines_that_a_full_disk_cannot_take_stop_nobody(tmp_path: Path) -> None:
+def test_a_full_disk_for_log_lines_does_not_stop_the_controller(tmp_path: Path) -> None:
     """
     Its log lies on the disk of its records, and has a page to fill first.
     """

@@ -1,7 +1,8 @@
 """
 The decisions of RocketMQ's own classes, step for step, and where ours are others.
 
-docs/controller.md lists the differences; here each is told by what makes it one.
+docs/controller.md lists the differences; here each difference is identified by its
+cause.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "controller.md"
 
 # What RocketMQ's state may be and ours never is, and the hole that leads there.
 STATES = {
-    "a broker id was never given away": "R36",
-    "a broker is listed that is not known": "R50",
+    "a broker id was never allocated": "R36",
+    "a listed broker is not registered": "R50",
     "the master is not in its set": "R256",
 }
 
@@ -32,8 +33,8 @@ def _replayed() -> tuple[Counter[str], tuple[str, ...], int]:
     Returns how often each rule made a difference, which differences no rule explains,
     and how many steps there were.
 
-    Our own state goes on as long as RocketMQ's tables would show it; else it is made
-    from them.
+    Our own state continues as long as RocketMQ's tables would show it; otherwise it is
+    built from them.
     """
     reasons: Counter[str] = Counter()
     strange, count = [], 0
@@ -97,7 +98,7 @@ def _of_a_set_change(step: Step, _: SetState, answer: Answer) -> str:
 
 def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
     fields, codes = step.request["extFields"], (step.theirs.code, answer.code)
-    ends = [one.position.end for one in step.facts.pulses.values()] or [0]
+    ends = [one.position.end for one in step.facts.last_heartbeats.values()] or [0]
     is_nobody = fields.get("brokerId", "-1") == "-1"
     rules = {
         "R53": is_nobody and fields["designateElect"] == "true",
@@ -118,7 +119,7 @@ def _of_a_cleaning(step: Step, _: SetState, __: Answer) -> str:
     return "R256" if master not in {None, *step.theirs.table["brokers"]} else ""
 
 
-def test_every_recorded_decision_is_ours_but_for_known_holes() -> None:
+def test_every_recorded_decision_equals_ours_except_for_known_differences() -> None:
     """5 344 requests of 120 histories: answer, fields and tables are the same."""
     _, strange, count = _replayed()
 
@@ -126,7 +127,7 @@ def test_every_recorded_decision_is_ours_but_for_known_holes() -> None:
     assert count == 5344
 
 
-def test_the_page_lists_the_differences_that_there_are() -> None:
+def test_the_page_lists_exactly_the_differences() -> None:
     """A rule that makes no difference any more leaves the page, a new one enters."""
     rows = re.findall(r"^\| (R\d+) \|.*\| golden \|$", PAGE.read_text(), re.M)
 

@@ -1,6 +1,6 @@
 """
-What RocketMQ's own tests of its controller show, shown of ours: the T numbers are
-those of docs/rocketmq-tests.md. Its brokers tell no incarnation.
+What RocketMQ's own tests of its controller show, shown of ours: the T numbers are those
+of docs/rocketmq-tests.md. Its brokers have no incarnations.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SCAN = Elect(Trigger.CONTROLLER)
 
 
 def test_t1_three_brokers_register_and_the_first_to_ask_is_elected() -> None:
-    """Ids 1, 2, 3; epoch 1; who asks later is told; a set of three, none left out."""
+    """Ids 1, 2, 3; epoch 1; later requests get that master; all three are in sync."""
     brokers = Brokers()
     assert [1, 2, 3] == [brokers.join(one).broker_id for one in (1, 2, 3)]
     elected = brokers.do(_by(1), Election)
@@ -72,7 +72,7 @@ def test_t1_three_brokers_register_and_the_first_to_ask_is_elected() -> None:
     )
 
 
-def test_t2_who_registers_after_the_election_is_told_the_master() -> None:
+def test_t2_a_broker_that_registers_after_the_election_gets_the_master() -> None:
     """And it is listed as not in sync."""
     brokers = Brokers()
     brokers.join(1)
@@ -97,7 +97,7 @@ def test_t3_the_only_member_that_is_alive_takes_over() -> None:
 
 
 def test_t4_a_scan_leaves_a_living_master_alone() -> None:
-    """It is told who that is, and nothing changes."""
+    """The answer names the master, and nothing changes."""
     brokers = _three()
     before = brokers.state
 
@@ -105,7 +105,7 @@ def test_t4_a_scan_leaves_a_living_master_alone() -> None:
     assert brokers.state is before
 
 
-def test_t8_an_operator_names_whom_he_wants_or_nobody_is_elected() -> None:
+def test_t8_only_the_broker_named_by_an_operator_is_elected() -> None:
     """Of a dead one nothing comes, the living master stays, a member is taken."""
     brokers = _three()
     brokers.die(1)
@@ -125,7 +125,9 @@ def test_t8_an_operator_names_whom_he_wants_or_nobody_is_elected() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_t9_a_scan_that_finds_nobody_ends_the_mastership_once(times: int) -> None:
+def test_t9_a_scan_without_an_electable_broker_ends_the_mastership_once(
+    times: int,
+) -> None:
     """T9, R62: epoch 2, however often it looks; the set stays."""
     brokers = Brokers()
     brokers.join(1)
@@ -139,7 +141,7 @@ def test_t9_a_scan_that_finds_nobody_ends_the_mastership_once(times: int) -> Non
     assert brokers.code(SCAN) is ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
 
 
-def test_t10_brokers_are_cleaned_that_are_dead() -> None:
+def test_t10_dead_brokers_are_cleaned() -> None:
     """Living ones, a set with a master and an unknown one are not."""
     brokers = _three()
     brokers.die(3)
@@ -160,7 +162,7 @@ def test_t10_brokers_are_cleaned_that_are_dead() -> None:
     assert not brokers.state.is_known
 
 
-def test_t11_a_set_comes_back_from_its_bytes() -> None:
+def test_t11_a_set_survives_encoding_and_decoding() -> None:
     """By its values, not only its keys."""
     state = _three().state
 
@@ -168,20 +170,20 @@ def test_t11_a_set_comes_back_from_its_bytes() -> None:
 
 
 def test_t14_without_unclean_only_a_member_comes_back_as_master() -> None:
-    """Nobody, then not 2, which was never in sync, then 1 in epoch 3."""
+    """No broker, then not 2, which was never in sync, then 1 in epoch 3."""
     brokers = Brokers()
     for number in (1, 2, 3):
         brokers.join(number)
     brokers.elect(1)
-    pulses = dict(brokers.pulses)
+    last_heartbeats = dict(brokers.last_heartbeats)
     brokers.die(1, 2, 3)
     brokers.ask(SCAN)
     assert (None, 2) == (brokers.state.master, brokers.state.epoch)
     assert {1} == ids_of(brokers.state.agreed.members)
 
-    brokers.pulses = {2: pulses[2]}
+    brokers.last_heartbeats = {2: last_heartbeats[2]}
     assert brokers.code(_by(2)) is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
-    brokers.pulses = pulses
+    brokers.last_heartbeats = last_heartbeats
     assert _master_of(brokers, _by(1)) == 1
     assert brokers.state.epoch == 3
 
@@ -206,13 +208,13 @@ def test_t16_another_controller_answers_the_same() -> None:
     brokers = _three()
     state = decode(encode(brokers.state), "key")
     successor = Brokers(state)
-    successor.pulses = brokers.pulses
+    successor.last_heartbeats = brokers.last_heartbeats
 
     assert replica_info(brokers.state) == replica_info(successor.state)
     assert brokers.do(SCAN, Election) == successor.do(SCAN, Election)
 
 
-def test_t17_the_second_to_ask_is_told_and_takes_over_later() -> None:
+def test_t17_the_second_broker_gets_the_master_and_takes_over_later() -> None:
     """Once the master's heartbeats have ended."""
     brokers = Brokers()
     brokers.join(1)
@@ -233,7 +235,7 @@ def test_t17_the_second_to_ask_is_told_and_takes_over_later() -> None:
 
 
 def test_t57_the_old_master_comes_back_as_a_slave() -> None:
-    """It registers, and is told the new master of epoch 2."""
+    """It registers, and gets the new master of epoch 2."""
     brokers = _three()
     brokers.die(1)
     new = _master_of(brokers, SCAN)
@@ -256,7 +258,7 @@ def test_t58_another_address_is_the_same_broker() -> None:
     assert ("host:99", 3) == (info.address, info.epoch)
 
 
-def test_a_set_change_is_checked_in_the_order_that_rocketmq_has() -> None:
+def test_a_set_change_is_checked_in_rocketmqs_order() -> None:
     """The recorded scenario: each refusal by its code, then the set of version 2."""
     brokers = Brokers()
     brokers.join(1)

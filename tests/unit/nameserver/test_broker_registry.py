@@ -15,9 +15,9 @@ def broker(address: str, epoch: int = 0, owner: str = "c") -> Broker:
     return Broker(address, None, DataVersion(1, epoch, 0), (), owner, 0)
 
 
-def test_a_set_is_told_in_the_order_of_its_ids() -> None:
+def test_a_set_is_returned_in_the_order_of_its_ids() -> None:
     """
-    Whoever came first.
+    Not in the order of registration.
     """
     group = BrokerSet("C", "s")
     for broker_id, address in ((3, "c"), (0, "a"), (2, "b")):
@@ -39,9 +39,9 @@ def test_epochs_are_compared_between_addresses_only() -> None:
     assert group.brokers[0] is group.newer(0, broker("b", 4))
 
 
-def test_the_sets_of_a_connection_are_told_once() -> None:
+def test_the_sets_of_a_connection_are_returned_once() -> None:
     """
-    What it owned is forgotten with it.
+    The link is removed by the call.
     """
     sets = BrokerRegistry()
     group = BrokerSet("C", "s")

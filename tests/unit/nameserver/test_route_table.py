@@ -1,5 +1,5 @@
 """
-Routes: who registers, who is believed, and who goes.
+Routes: registrations, epochs and removals.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class Routes:
 @pytest.fixture
 def routes() -> Routes:
     """
-    A table that knows nobody.
+    An empty table.
     """
     return Routes()
 
 
 def test_a_master_is_found_by_its_topics(routes: Routes) -> None:
     """
-    And nothing is found that nobody registered.
+    An unregistered topic has no route.
     """
     assert Registered() == routes.register("a")
     assert {0: "a"} == routes.addresses()
@@ -85,7 +85,7 @@ def test_a_master_is_found_by_its_topics(routes: Routes) -> None:
     assert {} == routes.table.addresses("D", "s")
 
 
-def test_a_slave_is_told_of_its_master_and_adds_only_its_address(
+def test_a_slave_gets_its_master_and_adds_only_its_address(
     routes: Routes,
 ) -> None:
     """
@@ -115,7 +115,7 @@ def test_one_topic_of_an_unknown_broker_is_refused_and_changes_nothing(
     routes: Routes,
 ) -> None:
     """
-    RocketMQ refuses it as well, but goes on listing a set without brokers.
+    RocketMQ refuses it as well, but keeps listing a set without brokers.
     """
     refused = routes.register("a", body=topics({"T1": topic()}))
     assert isinstance(refused, RegistrationRefused)
@@ -129,11 +129,11 @@ def test_one_topic_of_an_unknown_broker_is_refused_and_changes_nothing(
         ({"brokerName": ""}, "without a name"),
         ({"brokerAddr": ""}, "without a name, an address"),
         ({"clusterName": ""}, "or a cluster"),
-        ({"brokerId": -1}, "with the id -1"),
+        ({"brokerId": -1}, "with the negative id -1"),
         ({"clusterName": "D"}, "C has a set of that name"),
     ],
 )
-def test_a_broker_that_nobody_could_reach_is_refused(
+def test_a_registration_without_an_address_is_refused(
     routes: Routes, fields: dict[str, Any], why: str
 ) -> None:
     """
@@ -154,13 +154,13 @@ def test_a_master_of_an_older_epoch_is_ignored(routes: Routes) -> None:
     routes.register("b", 2)
     old = routes.register("b", 0, topics({"T1": topic(8), "T2": topic()}, epoch=3))
     assert isinstance(old, RegistrationIgnored)
-    assert "it is a:1 since 5" in old.reason
+    assert "a:1 has epoch 5" in old.reason
     assert ({0: "a"}, (4, 6)) == (routes.addresses(), routes.queues())
 
 
-def test_a_master_of_a_newer_epoch_takes_the_place(routes: Routes) -> None:
+def test_a_master_of_a_newer_epoch_replaces_the_old_one(routes: Routes) -> None:
     """
-    The old one is ignored from then on, and its end takes out nobody.
+    The old one is ignored from then on, and its end removes no broker.
     """
     routes.register("a", body=topics(epoch=5))
     routes.register("b", 0, topics({"T1": topic(8), "T2": topic()}, epoch=7))
@@ -169,11 +169,11 @@ def test_a_master_of_a_newer_epoch_takes_the_place(routes: Routes) -> None:
     assert ({0: "b"}, (8, 6)) == (routes.addresses(), routes.queues())
 
 
-def test_an_old_master_is_not_believed_when_the_new_one_has_gone(
+def test_an_old_master_is_ignored_after_the_new_one_is_gone(
     routes: Routes,
 ) -> None:
     """
-    RocketMQ remembers living ones only, and sends clients to it; a slave stands here.
+    RocketMQ remembers live ones only, and sends clients to it; here a slave stays.
     """
     routes.register("a", body=topics(epoch=5))
     routes.register("b", 0, topics(epoch=7))
@@ -238,9 +238,9 @@ def test_slaves_without_a_master_keep_the_topics(routes: Routes) -> None:
     assert ({1: "b"}, (4, 6)) == (routes.addresses(), routes.queues())
 
 
-def test_who_stands_in_for_a_master_lets_nobody_write(routes: Routes) -> None:
+def test_an_acting_master_is_read_only(routes: Routes) -> None:
     """
-    Whether the master went, or was never there: the smallest id tells the topics.
+    With a lost master or without any: the smallest id provides the topics.
     """
     routes.register("b", 1, enableActingMaster="true")
     assert (4, 4) == routes.queues()
@@ -252,7 +252,7 @@ def test_who_stands_in_for_a_master_lets_nobody_write(routes: Routes) -> None:
     assert routes.queues("T5") is None
 
 
-def test_a_broker_that_stops_is_gone_with_its_set(routes: Routes) -> None:
+def test_an_unregistered_broker_is_removed_with_its_empty_set(routes: Routes) -> None:
     """
     Once more is fine.
     """
@@ -262,7 +262,7 @@ def test_a_broker_that_stops_is_gone_with_its_set(routes: Routes) -> None:
         assert ([], []) == (routes.table.brokers(), routes.table.topics())
 
 
-def test_a_silent_broker_goes_after_two_minutes_or_its_own_time(
+def test_a_silent_broker_is_removed_after_two_minutes_or_its_own_time(
     routes: Routes,
 ) -> None:
     """
@@ -277,7 +277,7 @@ def test_a_silent_broker_goes_after_two_minutes_or_its_own_time(
     assert ["a:1"] == routes.table.expire(220_001)
 
 
-def test_permissions_are_taken_and_given_until_the_topics_are_others(
+def test_permissions_last_until_the_topics_change(
     routes: Routes,
 ) -> None:
     """

@@ -65,7 +65,7 @@ class Serving:
 
 def test_a_broker_registers_and_a_client_finds_it() -> None:
     """
-    A slave hears where its master is.
+    A slave gets the address of its master.
     """
 
     async def main() -> None:
@@ -86,7 +86,7 @@ def test_a_broker_registers_and_a_client_finds_it() -> None:
 
 def test_a_closed_connection_takes_its_broker_with_it() -> None:
     """
-    At once, and people are told.
+    At once, with a line for people.
     """
 
     async def main() -> None:
@@ -96,16 +96,16 @@ def test_a_closed_connection_takes_its_broker_with_it() -> None:
                 assert 0 == (await serving.ask(ROUTE)).code
             await serving.peers[0].wait_closed()
             assert ResponseCode.TOPIC_NOT_EXIST == (await serving.ask(ROUTE)).code
-            assert ["the name server forgets a:1: its connection closed"] == (
+            assert ["the name server removed broker a:1: its connection closed"] == (
                 serving.lines
             )
 
     run(main())
 
 
-def test_a_registration_behind_its_connection_s_end_is_refused() -> None:
+def test_a_registration_on_a_closed_connection_is_refused() -> None:
     """
-    Nobody would take the broker out again for two minutes.
+    Otherwise the broker would stay for two minutes.
     """
 
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_a_registration_behind_its_connection_s_end_is_refused() -> None:
     run(main())
 
 
-def test_a_silent_broker_is_forgotten_by_the_clock() -> None:
+def test_a_silent_broker_is_removed_after_its_time() -> None:
     """
     A heartbeat or an unchanged version is a sign of life.
     """
@@ -143,9 +143,9 @@ def test_a_silent_broker_is_forgotten_by_the_clock() -> None:
             serving.now_ms += 120_001
             serving.name_server.expire()
             assert ResponseCode.TOPIC_NOT_EXIST == (await serving.ask(ROUTE)).code
-            assert ["the name server forgets a:1: it was silent for too long"] == (
-                serving.lines
-            )
+            assert [
+                "the name server removed broker a:1: it was silent for too long"
+            ] == (serving.lines)
 
     run(main())
 
@@ -154,11 +154,11 @@ def test_a_silent_broker_is_forgotten_by_the_clock() -> None:
     ("fields", "remark"),
     [
         ({"bodyCrc32": 5}, "crc32 not match"),
-        ({"compressed": "true"}, "compressedRegister=false is understood"),
-        ({"brokerId": -1}, "registers with the id -1"),
+        ({"compressed": "true"}, "set compressedRegister=false there"),
+        ({"brokerId": -1}, "registers with the negative id -1"),
     ],
 )
-def test_a_registration_that_cannot_be_is_refused_and_told_to_people(
+def test_an_invalid_registration_is_refused_and_reported(
     fields: dict[str, Any], remark: str
 ) -> None:
     """
@@ -191,7 +191,7 @@ def test_a_body_is_checked_by_its_masked_crc() -> None:
     run(main())
 
 
-def test_a_master_of_the_past_is_answered_and_people_are_told() -> None:
+def test_a_stale_master_gets_an_answer_and_is_reported() -> None:
     """
     As RocketMQ answers it: with success, and without an address (R46).
     """
@@ -201,7 +201,7 @@ def test_a_master_of_the_past_is_answered_and_people_are_told() -> None:
             await serving.ask(registration("a", body=topics(epoch=5)))
             old = await serving.ask(registration("b", body=topics(epoch=3)))
             assert (0, {}, None) == said(old)
-            assert ["b:1 registers as 0 of s with epoch 3: it is a:1 since 5"] == (
+            assert ["stale epoch 3 of b:1 as id 0 of set s: a:1 has epoch 5"] == (
                 serving.lines
             )
 

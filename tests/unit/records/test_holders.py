@@ -22,7 +22,7 @@ TIMEOUT_S = 10  # of a condition that holds within milliseconds
 class TestHold:
     """What disappears with its holder."""
 
-    def test_what_a_store_held_is_gone_when_it_closes(
+    def test_the_holds_of_a_store_end_when_it_closes(
         self, space: Space, store: RecordStore
     ) -> None:
         """And can be taken at once; what it put stays."""
@@ -35,7 +35,7 @@ class TestHold:
         assert store.get("lock") is None
         assert store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")])
 
-    def test_a_hold_is_refused_where_somebody_else_has_the_record(
+    def test_a_hold_is_refused_if_the_record_belongs_to_another_store(
         self, space: Space, store: RecordStore
     ) -> None:
         """Held or put: a holder never takes what is not its own."""
@@ -60,10 +60,10 @@ class TestHold:
         assert b"2" == found.value
         assert store.get("held") is None
 
-    def test_a_put_where_a_holder_died_stays(
+    def test_a_put_after_the_death_of_a_holder_stays(
         self, space: Space, store: RecordStore
     ) -> None:
-        """The new record is nobody's."""
+        """The new record has no holder."""
         other = space.open()
         assert other.commit([Hold("held", b"1")])
         other.close()
@@ -89,9 +89,9 @@ class TestHold:
 
 
 class TestWait:
-    """Hearing of commits."""
+    """Waiting for commits."""
 
-    def test_a_commit_before_the_wait_is_heard_at_once(
+    def test_a_commit_before_the_wait_ends_it_at_once(
         self, space: Space, store: RecordStore
     ) -> None:
         """The token is of before, so nothing is missed in between."""
@@ -120,12 +120,12 @@ class TestWait:
 
 
 class TestCampaign:
-    """Who leads."""
+    """Campaigns and terms."""
 
-    def test_one_leads_and_its_record_says_so(
+    def test_the_record_names_the_leader(
         self, space: Space, store: RecordStore
     ) -> None:
-        """Everybody can read who it is."""
+        """Every store can read it."""
         term = store.campaign("leader", "controller-1")
 
         assert StoredRecord("leader", b"controller-1", term.number) == space.open().get(
@@ -133,7 +133,7 @@ class TestCampaign:
         )
         assert store.commit([term.check, Put("a", b"")])
 
-    def test_who_leads_already_has_its_term_at_once(self, store: RecordStore) -> None:
+    def test_a_leader_gets_its_term_at_once(self, store: RecordStore) -> None:
         """It does not wait for itself."""
         assert store.campaign("leader", "me") is store.campaign("leader", "me")
 
@@ -180,7 +180,7 @@ class TestCampaign:
     def test_a_close_ends_the_campaign_of_another_thread(
         self, space: Space, store: RecordStore
     ) -> None:
-        """Nobody waits for ever."""
+        """The waiting thread gets an error."""
         store.campaign("leader", "1")
         other = space.open()
         with ThreadPoolExecutor(1) as pool:
@@ -195,7 +195,7 @@ class TestCampaign:
     ) -> None:
         """It holds the record, so it must not wait for itself."""
         first = store.campaign("leader", "me")
-        put(space.open(), "leader", b"somebody else wrote")
+        put(space.open(), "leader", b"another writer")
         assert store.commit([first.check]) is None
         with ThreadPoolExecutor(1) as pool:
             second = pool.submit(store.campaign, "leader", "me").result(TIMEOUT_S)
@@ -203,7 +203,7 @@ class TestCampaign:
         assert first.number < second.number
         assert store.commit([second.check])
 
-    def test_who_holds_the_record_by_hand_leads(self, store: RecordStore) -> None:
+    def test_a_store_that_holds_the_record_leads(self, store: RecordStore) -> None:
         """As after a campaign whose answer was lost."""
         assert store.commit([Hold("leader", b"")])
         with ThreadPoolExecutor(1) as pool:
@@ -214,7 +214,7 @@ class TestCampaign:
     def test_campaigns_of_several_threads_have_one_term(
         self, space: Space, store: RecordStore
     ) -> None:
-        """Of one store: whichever was first, all are told the same."""
+        """All threads of one store get the same term."""
         other = space.open()
         other.campaign("leader", "other")
         with ThreadPoolExecutor(4) as pool:
@@ -243,7 +243,7 @@ class TestCampaign:
     def test_a_close_ends_the_terms_of_a_store(
         self, space: Space, store: RecordStore
     ) -> None:
-        """At once another may lead: nobody may go on by an old proof."""
+        """Another store may lead at once, so old proofs must end."""
         term = store.campaign("leader", "1")
         store.close()
 
@@ -252,10 +252,10 @@ class TestCampaign:
 
 
 class TestEnd:
-    """A store that is no more."""
+    """Closed stores."""
 
-    def test_a_closed_store_says_so(self, store: RecordStore) -> None:
-        """In every verb; closing again is fine."""
+    def test_a_closed_store_raises(self, store: RecordStore) -> None:
+        """In every operation; closing is idempotent."""
         store.close()
         store.close()
         calls: list[Callable[[], object]] = [
@@ -274,7 +274,7 @@ class TestEnd:
     def test_a_store_that_was_used_is_not_for_forked_children(
         self, store: RecordStore
     ) -> None:
-        """The child is told; the parent's store and what it holds go on."""
+        """The child gets an error; the parent's store and its holds stay."""
         assert store.commit([Hold("held", b"")])
         child = os.fork()
         if child == 0:

@@ -1,5 +1,5 @@
 """
-Terms and what proves them, over a backend that a test makes up.
+Terms and their proofs, over a scripted backend.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pystore.records.record_store import StoredRecord
 
 
 class Scripted:
-    """A backend whose answers are told beforehand."""
+    """A backend with scripted answers."""
 
     def __init__(self, *answers: Made | Exception | None) -> None:
         self.answers = list(answers)
@@ -62,7 +62,7 @@ def test_a_commit_of_unknown_outcome_proves_nothing() -> None:
     assert 100 == term.sent_ns
 
 
-def test_a_campaign_waits_while_somebody_is_there() -> None:
+def test_a_campaign_waits_while_another_store_leads() -> None:
     """
     And tries at once where the record is gone already.
     """
@@ -81,7 +81,7 @@ def test_a_campaign_waits_while_somebody_is_there() -> None:
     assert ["leader"] == backend.waited
 
 
-def test_a_term_that_ended_is_not_given_out_again() -> None:
+def test_an_ended_term_is_not_returned_again() -> None:
     """
     The record is another's now, though the path is the same.
     """
@@ -94,9 +94,9 @@ def test_a_term_that_ended_is_not_given_out_again() -> None:
     assert (5, 8) == (first.number, second.number)
 
 
-def test_a_campaign_that_is_made_while_the_store_closes_leads_nobody() -> None:
+def test_a_campaign_during_the_close_does_not_lead() -> None:
     """
-    What it held is given up already.
+    Its holds are gone already.
     """
     backend = Scripted(Made(5, 100))
     backend.leadership.end()

@@ -37,8 +37,8 @@ def test_stores_of_one_process_share_what_is_open(path: Path) -> None:
     second = LmdbEnvironment.enter(path / ".." / path.name, MAP_BYTES)
     assert first is second
     first.leave()
-    with second.reading() as look:
-        assert look.row(b"a") is not None
+    with second.reading() as view:
+        assert view.row(b"a") is not None
     second.leave()
 
     third = LmdbEnvironment.enter(path, MAP_BYTES)
@@ -49,7 +49,7 @@ def test_stores_of_one_process_share_what_is_open(path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"garbage" * 1000, None])
 def test_a_damaged_file_is_refused(path: Path, content: bytes | None) -> None:
     """
-    An empty one would silently start anew, a missing one too.
+    An empty or a missing one would silently be initialised.
     """
     data = path / "data.mdb"
     data.unlink() if content is None else data.write_bytes(content)
@@ -69,7 +69,7 @@ def test_a_short_file_is_refused(path: Path) -> None:
         LmdbStore(path).get("a")
 
 
-def test_a_damaged_record_is_told_by_its_key(path: Path) -> None:
+def test_a_damaged_record_is_reported_by_its_key(path: Path) -> None:
     """
     Where the page is whole and the value is not.
     """
@@ -82,33 +82,33 @@ def test_a_damaged_record_is_told_by_its_key(path: Path) -> None:
 
 def test_a_directory_without_a_parent_is_not_made(tmp_path: Path) -> None:
     """
-    A wrong path is told, with the path.
+    The error names the path.
     """
     with pytest.raises(StorageError, match=r"cannot create .*none/records"):
         LmdbStore(tmp_path / "none" / "records").get("a")
 
 
-def test_what_the_dead_held_is_removed_when_somebody_opens(path: Path) -> None:
+def test_the_next_open_removes_the_holds_of_dead_owners(path: Path) -> None:
     """
     Nothing piles up.
     """
     with forked(lambda: LmdbStore(path).commit([Hold("held", b"")])) as kill:
         kill()
     space = LmdbEnvironment.enter(path, MAP_BYTES)
-    with space.reading() as look:
-        assert [b"a", b"b", b"held"] == [k for k, _ in look.rows(b"\1")]
-        assert look.row(b"held") is None
+    with space.reading() as view:
+        assert [b"a", b"b", b"held"] == [k for k, _ in view.rows(b"\1")]
+        assert view.row(b"held") is None
     space.owners.give(space.begin_owner())
 
-    with space.reading() as look:
-        assert [b"a", b"b"] == [key for key, _ in look.rows(b"\1")]
+    with space.reading() as view:
+        assert [b"a", b"b"] == [key for key, _ in view.rows(b"\1")]
     space.leave()
 
 
-def test_an_owner_that_was_not_written_down_is_not_alive(path: Path) -> None:
+def test_an_owner_without_a_record_is_not_alive(path: Path) -> None:
     """
-    Else the next one, who gets the same number, is told that another has it: until
-    this process ends. Where the space ends decides which step of it fails.
+    Otherwise the next owner with the same number would be refused until this process
+    ends. Where the space ends decides which step of it fails.
     """
     size = (path / "data.mdb").stat().st_size
     failed = 0
@@ -162,19 +162,19 @@ def test_an_opening_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
     assert kept.value.path == str(path / "owners.lock")
 
 
-def test_a_holder_is_alive_or_dead_for_a_whole_look(path: Path) -> None:
+def test_a_holder_is_alive_or_dead_for_a_whole_transaction(path: Path) -> None:
     """
     What one process held is there as a whole, or gone as a whole.
     """
     held = [Hold("c", b""), Hold("d", b"")]
     with forked(lambda: LmdbStore(path).commit(held)) as kill:
         space = LmdbEnvironment.enter(path, MAP_BYTES)
-        with space.reading() as look:
-            assert look.row(b"c") is not None
+        with space.reading() as view:
+            assert view.row(b"c") is not None
             kill()
-            assert look.row(b"d") is not None
-        with space.reading() as look:
-            assert look.row(b"c") is None
+            assert view.row(b"d") is not None
+        with space.reading() as view:
+            assert view.row(b"c") is None
         space.leave()
 
 
@@ -213,8 +213,8 @@ print(put(store, b"old"))
 fill()
 print(put(store, bytes(90_000)))
 # More readers at once than one page of LMDB's lock file has room for.
-from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
-space = LmdbSpace.enter(FOLDER / "records", MAP_BYTES)
+from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
+space = LmdbEnvironment.enter(FOLDER / "records", MAP_BYTES)
 readers = [space.environment.begin() for _ in range(100)]
 print(len(readers), store.get("key").value)
 FILLER.unlink()

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import FormatError
-from pystore.records.lmdb_row import NOBODY, Row
+from pystore.records.lmdb_row import NO_HOLDER, Row
 
 
-@pytest.mark.parametrize("row", [Row(1, NOBODY, b""), Row(1 << 60, 7, b"value")])
-def test_a_row_comes_back_as_it_was(row: Row) -> None:
+@pytest.mark.parametrize("row", [Row(1, NO_HOLDER, b""), Row(1 << 60, 7, b"value")])
+def test_a_row_survives_encoding_and_decoding(row: Row) -> None:
     """
     Whatever the value.
     """
@@ -39,7 +39,7 @@ def test_a_short_row_is_damaged(size: int) -> None:
         Row.decode(b"key", Row(3, 4, b"").encode(b"key")[:size], "path")
 
 
-def test_the_row_of_another_key_is_no_proof() -> None:
+def test_the_row_of_another_key_is_refused() -> None:
     """
     A page that was mixed up is damage, too.
     """

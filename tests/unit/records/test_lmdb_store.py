@@ -21,7 +21,7 @@ TIMEOUT_S = 10
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A directory that nobody has opened."""
+    """A directory that was never opened."""
     return tmp_path / "records"
 
 
@@ -46,10 +46,10 @@ class TestProcesses:
             kill()
         assert ["child", "parent"] == keys_of(LmdbStore(path))
 
-    def test_a_child_of_a_process_that_has_it_open_is_told(
+    def test_a_forked_child_cannot_use_an_open_store(
         self, path: Path, store: LmdbStore
     ) -> None:
-        """By the parent's store and by one of its own; the parent goes on."""
+        """With the parent's store and with its own; the parent continues."""
         put(store, "a")
 
         def reopened() -> str:
@@ -62,7 +62,7 @@ class TestProcesses:
             assert ForkedError.__name__ == kill()
         put(store, "a")
 
-    def test_what_a_killed_process_held_is_free_at_once(
+    def test_the_holds_of_a_killed_process_end_at_once(
         self, path: Path, store: LmdbStore
     ) -> None:
         """Its other records stay."""
@@ -106,10 +106,10 @@ class TestProcesses:
             store.commit([CheckVersion("leader", first), Put("a", b"zombie")]) is None
         )
 
-    def test_a_wait_hears_of_a_commit_of_another_process(
+    def test_a_wait_ends_with_a_commit_of_another_process(
         self, path: Path, store: LmdbStore
     ) -> None:
-        """And reads it then: no commit is told before it can be read."""
+        """And reads it then: a wait ends only when the commit can be read."""
         reader, writer = os.pipe()
 
         def commit_later() -> None:

@@ -71,7 +71,7 @@ def test_a_refused_commit_whose_answer_is_lost_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("verb", ["get", "scan", "wait", "commit"])
-def test_a_lost_session_loses_what_it_held_and_every_verb_says_so(verb: str) -> None:
+def test_a_lost_session_loses_its_holds_and_every_operation_raises(verb: str) -> None:
     """
     Another store has the lock at once.
     """
@@ -97,7 +97,7 @@ def test_a_lost_session_loses_what_it_held_and_every_verb_says_so(verb: str) -> 
 
 def test_a_campaign_ends_when_the_session_is_lost() -> None:
     """
-    Who cannot lead does not go on trying.
+    The campaign does not continue.
     """
     space = MemorySpace()
     MemoryStore(space).campaign("leader", "other")

@@ -40,8 +40,8 @@ def test_each_key_stands_once_with_its_check_and_its_write() -> None:
     [
         ([Put("a", b""), Hold("a", b"")], "names the key 'a' twice"),
         ([CheckVersion("a", 1), CheckVersion("a", 2)], "names the key 'a' twice"),
-        ([CheckVersion("a", -2)], "never has version -2"),
-        ([Put("a", bytes(COMMIT_BYTES_MAX))], "too large: 900000 are allowed"),
+        ([CheckVersion("a", -2)], "cannot have version -2"),
+        ([Put("a", bytes(COMMIT_BYTES_MAX))], "too large: 900000 bytes are allowed"),
     ],
 )
 def test_an_error_says_what_is_wrong(ops: list[Op], said: str) -> None:
@@ -58,10 +58,10 @@ def test_an_error_says_what_is_wrong(ops: list[Op], said: str) -> None:
         ("", "has 0 bytes"),
         ("ä" * 128, "has 256 bytes: 1 to 255"),
         ("a\x1f", "control character"),
-        ("\udfff", "is no text"),
+        ("\udfff", "is not text"),
     ],
 )
-def test_a_key_is_text_that_every_backend_can_name(key: str, said: str) -> None:
+def test_a_key_fits_every_backend(key: str, said: str) -> None:
     """
     LMDB's keys are short, and ZooKeeper's names are printed.
     """

@@ -96,7 +96,7 @@ def test_every_backend_does_as_the_model(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """
-    Which commits are made, what is read afterwards, and that versions only rise.
+    The same commits succeed, the same records are read, and versions only rise.
     """
 
     @settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)

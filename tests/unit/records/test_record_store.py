@@ -1,5 +1,5 @@
 """
-The six verbs: the same tests over every backend.
+The six operations: the same tests over every backend.
 """
 
 from __future__ import annotations
@@ -67,16 +67,14 @@ class TestReading:
         assert [] == found("set/", "set/3")
         assert [] == found("x")
 
-    def test_a_bound_that_is_no_text_is_refused(self, store: RecordStore) -> None:
-        """JSON of a peer may hold half of a surrogate pair; an error of Python's own
-        would end who asks for it.
-        """
+    def test_a_bound_that_is_not_text_is_refused(self, store: RecordStore) -> None:
+        """JSON of a peer may contain half of a surrogate pair."""
         for bounds in (("\ud800", ""), ("", "\ud800")):
-            with pytest.raises(InvalidError, match="is no text"):
+            with pytest.raises(InvalidError, match="is not text"):
                 store.scan(*bounds)
 
     def test_pages_of_a_scan_are_the_whole(self, store: RecordStore) -> None:
-        """Who goes on behind the last key misses none and sees none twice."""
+        """A scan that continues after the last key misses none and repeats none."""
         for number in range(7):
             put(store, f"k{number}")
         seen: list[str] = []
@@ -107,7 +105,7 @@ class TestCommit:
             [Hold("a", b"held")],
         ],
     )
-    def test_what_fails_changes_nothing(
+    def test_a_failed_commit_changes_nothing(
         self, store: RecordStore, refused: list[Op]
     ) -> None:
         """Neither what stands before the check nor what stands behind it."""
@@ -183,7 +181,9 @@ class TestCommit:
 
         assert [] == store.scan()
 
-    def test_of_many_who_want_a_record_absent_one_gets_it(self, space: Space) -> None:
+    def test_only_one_of_many_stores_creates_an_absent_record(
+        self, space: Space
+    ) -> None:
         """Whatever the stores and threads."""
         stores = [space.open() for _ in range(4)]
 
@@ -194,7 +194,7 @@ class TestCommit:
             assert [False] * 3 + [True] == sorted(pool.map(take, stores))
 
     def test_no_count_is_lost_between_threads(self, space: Space) -> None:
-        """Who reads, checks and writes, and tries again when refused."""
+        """Each thread reads, checks and writes, and retries after a refusal."""
         put(space.open(), "n", b"0")
 
         def add(store: RecordStore) -> None:
@@ -228,7 +228,7 @@ class TestCommit:
             [Put(f"k{number}", b"") for number in range(5000)],
         ],
     )
-    def test_what_no_store_could_accept_is_refused(
+    def test_an_invalid_commit_is_refused(
         self, store: RecordStore, ops: list[Op]
     ) -> None:
         """The same on every backend, so that a test on one is worth something."""

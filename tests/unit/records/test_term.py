@@ -1,5 +1,5 @@
 """
-What a term says of itself.
+The values of a term.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def test_a_term_is_proven_for_its_length_from_the_sending_on() -> None:
 
 def test_a_term_behind_a_lock_of_the_system_has_no_end() -> None:
     """
-    Nobody else gets the lock while the process lives.
+    No other process gets the lock while this one lives.
     """
     assert Term("leader", "me", 7, 1000, None).proven_until_ns is None

@@ -26,7 +26,7 @@ def test_a_key_comes_back_from_its_name(key: str) -> None:
     assert Znodes("/pystore").bucket(key) == bucket
 
 
-def test_a_root_is_told_with_slashes_or_without() -> None:
+def test_a_root_may_have_slashes_or_not() -> None:
     """
     All is below it.
     """

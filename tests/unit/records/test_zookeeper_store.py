@@ -68,15 +68,15 @@ def expire(store: ZookeeperStore) -> None:
 
 
 class TestSessions:
-    """What an expired one may do: nothing."""
+    """An expired session may do nothing."""
 
     def test_a_zombie_leader_is_refused_though_it_is_connected_again(
         self, open_store: Open
     ) -> None:
-        """Also where nobody told it that its session has expired."""
+        """Also before it learns that its session has expired."""
         zombie, other = open_store(), open_store()
         zombie.campaign("leader", "1")
-        zombie._client.remove_listener(zombie._heard)
+        zombie._client.remove_listener(zombie._wake_waiting)
         expire(zombie)
         assert other.campaign("leader", "2").name == "2"
 
@@ -84,7 +84,9 @@ class TestSessions:
             zombie.commit([Put("a", b"zombie")])
         assert ["leader"] == keys_of(other)
 
-    def test_every_verb_says_that_the_session_is_lost(self, open_store: Open) -> None:
+    def test_every_operation_raises_after_a_lost_session(
+        self, open_store: Open
+    ) -> None:
         """What was held is free at once; another session does not revive it."""
         store, other = open_store(), open_store()
         assert store.commit([Hold("lock", b""), Put("a", b"")])
@@ -113,7 +115,7 @@ class TestSessions:
 
 class Forgetful:
     """
-    A way to the server that loses the answer to the next transaction once told to.
+    A proxy to the server that loses the answer to the next transaction on request.
     """
 
     def __init__(self, port: int) -> None:
@@ -143,7 +145,7 @@ class Forgetful:
                         self.is_armed = False
                         source.shutdown(socket.SHUT_WR)
                         sink.sendall(data)
-                        time.sleep(0.1)  # the server commits, nobody hears of it
+                        time.sleep(0.1)  # the server commits, but its answer is lost
                         return
                     sink.sendall(data)
             except OSError:
@@ -159,13 +161,13 @@ def test_a_commit_whose_answer_is_lost_is_settled_by_reading(
     zookeeper: ZookeeperServer, open_store: Open
 ) -> None:
     """
-    The same session goes on; what was sent was made.
+    The same session continues; the sent commit was done.
     """
     way = Forgetful(zookeeper.port)
     store = open_store(way.hosts)
     way.is_armed = True
 
-    with pytest.raises(UnknownOutcomeError, match="read what it wrote"):
+    with pytest.raises(UnknownOutcomeError, match="read its records"):
         store.commit([CheckVersion("a", ABSENT), Put("a", b"1")])
 
     assert ["a"] == keys_of(store)
@@ -173,7 +175,7 @@ def test_a_commit_whose_answer_is_lost_is_settled_by_reading(
     way.close()
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line() -> None:
+def test_an_unreachable_server_is_reported_in_one_line() -> None:
     """
     With its address.
     """

@@ -90,7 +90,7 @@ def planned(ops: list[Op], node: Node | None) -> tuple[bool | None, Recorded]:
         ([Delete("a")], None, [("create", A, False), ("delete", A, -1)]),
     ],
 )
-def test_what_is_relied_on_is_pinned(
+def test_the_transaction_checks_every_node_that_it_relies_on(
     ops: list[Op], node: Node | None, steps: list[tuple[object, ...]]
 ) -> None:
     """
@@ -112,7 +112,9 @@ def test_what_is_relied_on_is_pinned(
         ([Hold("a", b"")], Node(ephemeralOwner=OTHER)),
     ],
 )
-def test_what_fails_when_it_is_read_is_not_sent(ops: list[Op], node: Node) -> None:
+def test_a_commit_that_fails_on_read_values_is_not_sent(
+    ops: list[Op], node: Node
+) -> None:
     """
     The reading was synchronised, so the refusal is true.
     """

@@ -70,7 +70,7 @@ def test_empty_text_is_none() -> None:
     assert read.remark is None
 
 
-def test_a_language_that_nobody_knows_is_another() -> None:
+def test_an_unknown_language_is_other() -> None:
     """
     It may be one of a later version.
     """
@@ -95,7 +95,7 @@ def test_a_language_that_nobody_knows_is_another() -> None:
         (f"{'00' * 17} 00000008 000161 00000001 ff", "value at byte 28 .*not UTF-8"),
     ],
 )
-def test_what_is_no_header_is_one_clear_error(digits: str, why: str) -> None:
+def test_a_malformed_header_is_one_clear_error(digits: str, why: str) -> None:
     """
     No length leads out of the header, no text is guessed.
     """
@@ -111,7 +111,9 @@ def test_what_is_no_header_is_one_clear_error(digits: str, why: str) -> None:
         (command(1, a="\ud800"), "not Unicode"),
     ],
 )
-def test_what_the_form_cannot_say_is_not_sent(sent: RemotingCommand, why: str) -> None:
+def test_a_value_outside_the_format_is_not_sent(
+    sent: RemotingCommand, why: str
+) -> None:
     """
     Java sends 200050 as 3442, which is another request.
     """

@@ -20,7 +20,9 @@ def test_a_number_beyond_32_bits_is_refused(name: str, number: int) -> None:
     """
     numbers: dict[str, Any] = {"code": 1, name: number}
 
-    with pytest.raises(InvalidError, match=f"a command's {name} has 32 bits"):
+    with pytest.raises(
+        InvalidError, match=f"the {name} of a command is outside 32 bits"
+    ):
         RemotingCommand(**numbers)
 
 

@@ -1,5 +1,5 @@
 """
-One connection: both sides ask and answer on it.
+One connection: both sides send requests and answers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def raw_pair(
 
 def test_answers_find_their_questions_in_any_order() -> None:
     """
-    Both ways at once, and while a question is answered.
+    In both directions at once, also while a request is handled.
     """
 
     async def main() -> None:
@@ -76,9 +76,9 @@ def test_answers_find_their_questions_in_any_order() -> None:
     run(main())
 
 
-def test_no_answer_in_time_is_told_and_a_late_one_does_no_harm() -> None:
+def test_a_missing_answer_times_out_and_a_late_one_is_ignored() -> None:
     """
-    The connection goes on.
+    The connection stays open.
     """
 
     async def main() -> None:
@@ -96,9 +96,9 @@ def test_no_answer_in_time_is_told_and_a_late_one_does_no_harm() -> None:
     run(main())
 
 
-def test_a_connection_that_ends_tells_who_waits() -> None:
+def test_the_end_of_a_connection_fails_waiting_calls() -> None:
     """
-    Perhaps it was carried out; who asks later knows that it was not.
+    Their outcome is open; a later call knows that it was not sent.
     """
 
     async def main() -> None:
@@ -119,14 +119,14 @@ def test_a_connection_that_ends_tells_who_waits() -> None:
 
 def test_no_more_calls_wait_than_allowed() -> None:
     """
-    The rest is told at once.
+    Further calls fail at once.
     """
 
     async def main() -> None:
         here, there = await pair(RemotingLimits(calls_max=1))
         call = asyncio.ensure_future(here.call(RemotingCommand(HANG), 1000))
         await asyncio.sleep(0)
-        with pytest.raises(NotSent, match="1 requests wait for 127"):
+        with pytest.raises(NotSent, match="1 requests already wait for 127"):
             await here.call(RemotingCommand(ECHO), 1000)
         there.abort()
         with pytest.raises(NoAnswer):
@@ -135,7 +135,7 @@ def test_no_more_calls_wait_than_allowed() -> None:
     run(main())
 
 
-def test_a_peer_that_takes_nothing_is_told_nothing_more() -> None:
+def test_a_peer_that_reads_nothing_gets_no_more_requests() -> None:
     """
     What was not sent is said to be so.
     """
@@ -149,24 +149,24 @@ def test_a_peer_that_takes_nothing_is_told_nothing_more() -> None:
         late = asyncio.ensure_future(here.send(RemotingCommand(ECHO), 1000))
         await asyncio.sleep(0)
         move(1001)
-        with pytest.raises(NotSent, match="takes no bytes"):
+        with pytest.raises(NotSent, match="accepts no bytes"):
             await late
         move(10_000)
         await here.wait_closed()
-        assert "takes no bytes any more" in said[-1]
+        assert "accepts no bytes any more" in said[-1]
         writer.transport.abort()
 
     run(main())
 
 
-def test_what_no_frame_holds_is_not_sent() -> None:
+def test_a_request_that_fits_no_frame_is_not_sent() -> None:
     """
     The connection is as good as before.
     """
 
     async def main() -> None:
         here, there = await pair(RemotingLimits(frame_bytes_max=1000))
-        with pytest.raises(InvalidError, match="1000 are taken"):
+        with pytest.raises(InvalidError, match="at most 1000 are allowed"):
             await here.call(RemotingCommand(ECHO, body=bytes(1000)), 1000)
         assert (await here.call(RemotingCommand(ECHO), 1000)).is_response
         here.close()
@@ -175,7 +175,7 @@ def test_what_no_frame_holds_is_not_sent() -> None:
     run(main())
 
 
-def test_answers_that_nobody_asked_for_are_ignored() -> None:
+def test_unrequested_answers_are_ignored() -> None:
     """
     They may be late.
     """

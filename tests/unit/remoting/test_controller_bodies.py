@@ -66,7 +66,7 @@ def test_every_recorded_election_is_read_and_written_again() -> None:
 
 def test_every_recorded_member_group_is_read_and_written_again() -> None:
     """
-    So is that of a set that nobody knows.
+    Also that of an unknown set.
     """
     for body in bodies((901, "response")):
         group = decode_member_group(body)
@@ -76,7 +76,7 @@ def test_every_recorded_member_group_is_read_and_written_again() -> None:
     assert decode_member_group(encode_member_group(None)) is None
 
 
-def test_every_recorded_question_names_its_sets() -> None:
+def test_every_recorded_request_names_its_sets() -> None:
     """
     1006 asks for several at once.
     """
@@ -100,15 +100,15 @@ def test_a_group_is_what_was_observed() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"[]", "whose SyncStateSet is no object"),
-        (b'{"syncStateSetEpoch":1}', "whose syncStateSet is no list"),
+        (b"[]", "whose SyncStateSet is not an object"),
+        (b'{"syncStateSetEpoch":1}', "whose syncStateSet is not a list"),
         (b'{"syncStateSet":["1"],"syncStateSetEpoch":1}', "is not all numbers"),
         (b'{"syncStateSet":[true],"syncStateSetEpoch":1}', "is not all numbers"),
         (b'{"syncStateSet":[]}', "whose syncStateSetEpoch is missing"),
-        (b'{"syncStateSet":[],"syncStateSetEpoch":"1"}', "Epoch is no int"),
+        (b'{"syncStateSet":[],"syncStateSetEpoch":"1"}', "Epoch is not of type int"),
     ],
 )
-def test_what_is_no_set_is_one_clear_error(body: bytes, why: str) -> None:
+def test_a_malformed_set_is_one_clear_error(body: bytes, why: str) -> None:
     """
     Java would go on with an empty one.
     """

@@ -45,7 +45,7 @@ def test_a_heartbeat_with_its_id_alone_has_the_defaults_of_the_controller() -> N
     assert expected == decode_fields(BrokerHeartbeat, {"brokerId": "1"})
 
 
-def test_an_election_that_names_nobody_is_the_controllers_own() -> None:
+def test_an_election_without_a_broker_id_is_the_controllers_own() -> None:
     """
     Formats 4.3.
     """
@@ -58,7 +58,7 @@ def test_an_election_that_names_nobody_is_the_controllers_own() -> None:
     )
 
 
-def test_cleaning_spares_the_living_unless_told() -> None:
+def test_cleaning_spares_live_brokers_by_default() -> None:
     """
     Names that begin with "is" keep it.
     """

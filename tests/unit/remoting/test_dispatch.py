@@ -1,5 +1,5 @@
 """
-Whatever a handler does, its request has a reply.
+Each request gets a reply, whatever its handler does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def reply_of(
     return await finish(found, request, 1000, said.append)
 
 
-def test_who_does_not_wait_has_its_reply_at_once() -> None:
+def test_a_plain_handler_replies_at_once() -> None:
     """
     No other task has a turn meanwhile.
     """
@@ -54,7 +54,7 @@ def test_who_does_not_wait_has_its_reply_at_once() -> None:
         (fail, ResponseCode.SYSTEM_ERROR, "LookupError: no such thing"),
     ],
 )
-def test_who_fails_is_answered_and_said(
+def test_a_failed_handler_is_answered_and_reported(
     handler: Handler, code: int, remark: str
 ) -> None:
     """
@@ -71,7 +71,7 @@ def test_who_fails_is_answered_and_said(
     run(main())
 
 
-def test_who_takes_too_long_is_stopped() -> None:
+def test_a_slow_handler_is_cancelled() -> None:
     """
     With a line; what it waited for does not count.
     """
@@ -88,14 +88,14 @@ def test_who_takes_too_long_is_stopped() -> None:
     run(main())
 
 
-def test_what_was_cancelled_from_outside_stays_so_and_no_other() -> None:
+def test_a_cancellation_inside_a_handler_is_answered() -> None:
     """
-    A handler may wait for something that somebody else gives up.
+    A handler may wait for a task that another one cancels.
     """
 
     async def main() -> None:
         reply = await reply_of(give_up, [])
-        assert "what it waited for was cancelled" in (reply.remark or "")
+        assert "its handler was cancelled" in (reply.remark or "")
         waiting = asyncio.ensure_future(reply_of(hang, []))
         await asyncio.sleep(0)
         waiting.cancel()

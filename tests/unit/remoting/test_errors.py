@@ -8,9 +8,9 @@ from pystore.errors import UnavailableError
 from pystore.remoting.errors import NoAnswer, NotSent
 
 
-def test_what_may_be_asked_again_cannot_be_taken_for_what_may_not() -> None:
+def test_not_sent_and_no_answer_are_different_errors() -> None:
     """
-    Who asks again after `NoAnswer` does it knowingly; both say that a peer is away.
+    A caller repeats a request after `NoAnswer` knowingly; both are `UnavailableError`.
     """
     assert not issubclass(NotSent, NoAnswer)
     assert not issubclass(NoAnswer, NotSent)

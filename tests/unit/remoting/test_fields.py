@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lib.oracle.golden_remoting import HEADER_VALUES
+from lib.remoting.headers import HEADERS
 
 from pystore.errors import InvalidError
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -23,7 +24,6 @@ from pystore.remoting.fields import (
     encode_fields,
     wire_name,
 )
-from pystore.remoting.headers import HEADERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def test_unknown_fields_are_ignored() -> None:
     assert Sample("a") == decode_fields(Sample, sent)
 
 
-def test_what_is_missing_is_named_with_the_code_of_rocketmq() -> None:
+def test_a_missing_field_is_named_with_rocketmqs_code() -> None:
     """
     A heartbeat without an id is an invalid request (R238), others fail within.
     """
@@ -121,7 +121,7 @@ def test_what_is_missing_is_named_with_the_code_of_rocketmq() -> None:
         decode_fields(Sample, {})
     assert ResponseCode.SYSTEM_ERROR is caught.value.code
 
-    with pytest.raises(MissingField, match="brokerId is no number: 'x'") as caught:
+    with pytest.raises(MissingField, match="brokerId is not a number: 'x'") as caught:
         decode_fields(BrokerHeartbeat, {"brokerId": "x"})
     assert ResponseCode.CONTROLLER_INVALID_REQUEST is caught.value.code
 
@@ -129,7 +129,7 @@ def test_what_is_missing_is_named_with_the_code_of_rocketmq() -> None:
 @pytest.mark.parametrize(
     "text", ["1_0", "\u0661", "1 ", "", "9" * 5000, "0" * 5000, "2147483648"]
 )
-def test_what_is_no_number_of_java_is_the_default(text: str) -> None:
+def test_text_that_is_not_a_java_number_is_the_default(text: str) -> None:
     """
     Python's own idea of a number is wider, and its patience shorter.
     """
@@ -138,9 +138,9 @@ def test_what_is_no_number_of_java_is_the_default(text: str) -> None:
     assert 0 == decode_fields(Sample, sent).body_crc32
 
 
-def test_a_number_that_its_field_does_not_hold_is_not_sent() -> None:
+def test_a_number_outside_its_range_is_not_sent() -> None:
     """
     It would arrive as the default.
     """
-    with pytest.raises(InvalidError, match="bodyCrc32 has 32 bits: 2147483648"):
+    with pytest.raises(InvalidError, match="bodyCrc32 is outside 32 bits: 2147483648"):
         encode_fields(Sample("a", 1 << 31))

@@ -40,7 +40,7 @@ COMMANDS = st.builds(
 )
 
 # What Java's reader takes and ours does not.
-STRICTER = ("is not UTF-8", "is no JSON", "code is missing", "bytes of fields at")
+STRICTER = ("is not UTF-8", "is not JSON", "code is missing", "bytes of fields at")
 
 
 def read_all(pieces: list[bytes]) -> tuple[list[RemotingCommand], str]:
@@ -68,7 +68,7 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-def test_every_recorded_frame_says_what_java_saw() -> None:
+def test_every_recorded_frame_decodes_as_in_java() -> None:
     """
     Formats 3.1 to 3.3, both serialisations.
     """
@@ -103,7 +103,7 @@ def test_every_recorded_frame_is_encoded_to_the_same_bytes() -> None:
     assert 34 >= len(shorter)
 
 
-def test_every_damaged_frame_is_refused_or_is_what_java_saw() -> None:
+def test_every_damaged_frame_is_refused_or_decodes_as_in_java() -> None:
     """
     Whatever Java refuses is refused; we take less, for four named reasons.
     """
@@ -154,7 +154,7 @@ def test_any_cut_of_damaged_bytes_gives_the_same_error(
 
 
 @given(st.binary(max_size=80))
-def test_noise_never_raises_anything_else(data: bytes) -> None:
+def test_random_bytes_raise_only_the_protocol_error(data: bytes) -> None:
     """
     A port scanner is no reason to stop.
     """
@@ -165,27 +165,27 @@ def test_noise_never_raises_anything_else(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\xff\xff\xff\xff", "a frame of 3 bytes: 8 to 16777216 are taken"),
+        (b"\xff\xff\xff\xff", "a frame of 3 bytes: 8 to 16777216 are allowed"),
         (b"\x80\x00\x00\x00", "a frame of -2147483644 bytes"),
         (b"\x00\x00\x00\x00", "a frame of 4 bytes"),
         (b"\x00\xff\xff\xfd", "a frame of 16777217 bytes"),
         (b"\x00\x00\x00\x04\x00\x00\x00\x01", "a header of 1 bytes in a frame of 8"),
         (b"\x00\x00\x00\x04\x02\x00\x00\x00", "serialisation 2: 0 .* and 1"),
-        (b"\x00\x00\x00\x04\x00\x00\x00\x00", "the header is no JSON"),
+        (b"\x00\x00\x00\x04\x00\x00\x00\x00", "the header is not JSON"),
         (b"\x00\xff\xff\xfc\x00\x04\x00\x01", "header of 262145 bytes: 262144 are"),
         (b"\x16\x03\x01\x02", "looks like TLS"),
         (b"GET / HTTP/1.1", "looks like HTTP"),
     ],
 )
-def test_a_length_that_no_frame_has_is_told_at_once(data: bytes, why: str) -> None:
+def test_an_invalid_length_is_refused_at_once(data: bytes, why: str) -> None:
     """
-    Nobody waits for bytes that are not worth having.
+    The reader does not wait for the rest of the frame.
     """
     with pytest.raises(RemoteViolation, match=why):
         decode_whole(data)
 
 
-def test_the_longest_frame_is_taken() -> None:
+def test_the_longest_frame_is_accepted() -> None:
     """
     16 MiB, with its length.
     """
@@ -193,13 +193,13 @@ def test_the_longest_frame_is_taken() -> None:
     longest = RemotingCommand(1, body=bytes((16 << 20) - len(empty)))
 
     assert longest == decode_whole(encode_frame(longest))
-    with pytest.raises(InvalidError, match="a frame of 16777217 bytes: 16777216 are"):
+    with pytest.raises(InvalidError, match="16777217 bytes: at most 16777216 are"):
         encode_frame(RemotingCommand(1, body=longest.body + b"1"))
 
 
-def test_after_bytes_that_are_no_frame_nothing_is_read() -> None:
+def test_after_an_invalid_frame_nothing_is_read() -> None:
     """
-    The same is said again, and nothing is kept.
+    The same error is raised again, and no bytes are kept.
     """
     reader = CommandReader()
     reader.feed(b"\x00\x00\x00\x00")
@@ -212,7 +212,7 @@ def test_after_bytes_that_are_no_frame_nothing_is_read() -> None:
         reader.take()
 
 
-def test_what_was_taken_is_not_kept() -> None:
+def test_taken_frames_leave_the_buffer() -> None:
     """
     A long connection takes no more memory than a short one.
     """

@@ -28,7 +28,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_is_rendered_is_parsed(value: object) -> None:
+def test_a_rendered_body_is_parsed_back(value: object) -> None:
     """
     And by others, too: it is JSON.
     """
@@ -65,18 +65,18 @@ def test_names_are_in_order_and_nulls_left_out() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"", "the body is no JSON: Expecting value"),
-        (b"{1:}", "the body is no JSON"),
+        (b"", "the body is not JSON: Expecting value"),
+        (b"{1:}", "the body is not JSON"),
         (b'"\xff"', "the body is not UTF-8"),
-        (b"[" * 100_000, "the body is no JSON"),
-        (b"[NaN]", "the body is no JSON: NaN is no number"),
-        (b"9" * 5000, "the body is no JSON"),
-        (b'"' * 50_001, "the body is no JSON"),
-        (b"{" + b"9" * 50_000, "the body is no JSON"),
-        (b'"' + b'\\"' * 100_000, "the body is no JSON"),
+        (b"[" * 100_000, "the body is not JSON"),
+        (b"[NaN]", "the body is not JSON: NaN is not a number"),
+        (b"9" * 5000, "the body is not JSON"),
+        (b'"' * 50_001, "the body is not JSON"),
+        (b"{" + b"9" * 50_000, "the body is not JSON"),
+        (b'"' + b'\\"' * 100_000, "the body is not JSON"),
     ],
 )
-def test_what_is_no_json_is_one_clear_error(body: bytes, why: str) -> None:
+def test_a_body_that_is_not_json_is_one_clear_error(body: bytes, why: str) -> None:
     """
     Nor does it take long to say so.
     """
@@ -94,16 +94,20 @@ def test_half_a_pair_of_surrogates_is_not_sent() -> None:
 
 def test_values_of_another_type_are_named() -> None:
     """
-    A boolean is no number, and 64 bits are 64 bits.
+    A boolean is not a number, and 64 bits are 64 bits.
     """
     row = read_object({"a": True, "b": 1 << 63, "c": 7}, "row")
 
     assert read_value(row, "a", bool)
     assert 7 == read_value(row, "c", int)
-    for name, why in (("a", "no int"), ("b", "beyond 64 bits"), ("d", "missing")):
+    for name, why in (
+        ("a", "not of type int"),
+        ("b", "beyond 64 bits"),
+        ("d", "missing"),
+    ):
         with pytest.raises(RemoteViolation, match=f"a body whose {name} is {why}"):
             read_value(row, name, int)
-    with pytest.raises(RemoteViolation, match="whose row is no object"):
+    with pytest.raises(RemoteViolation, match="whose row is not an object"):
         read_object([], "row")
-    with pytest.raises(RemoteViolation, match="whose row is no list"):
+    with pytest.raises(RemoteViolation, match="whose row is not a list"):
         read_list({}, "row")

@@ -43,7 +43,7 @@ def test_values_that_were_not_put_in_quotes_are_text() -> None:
     assert {"a": "7", "b": "true", "c": "1.50"} == decode(text).ext_fields
 
 
-def test_what_is_missing_has_the_value_of_java() -> None:
+def test_a_missing_field_has_javas_default() -> None:
     """
     Unknown fields are ignored.
     """
@@ -55,28 +55,28 @@ def test_what_is_missing_has_the_value_of_java() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "the header is no JSON: Expecting value"),
-        ("{", "the header is no JSON: Expecting"),
-        ("[]", "the JSON header is no object"),
-        ("null", "the JSON header is no object"),
-        ("[" * 100_000, "the header is no JSON: "),
+        ("", "the header is not JSON: Expecting value"),
+        ("{", "the header is not JSON: Expecting"),
+        ("[]", "the JSON header is not an object"),
+        ("null", "the JSON header is not an object"),
+        ("[" * 100_000, "the header is not JSON: "),
         ('{"opaque":1}', "header's code is missing"),
         ('{"code":1}', "header's opaque is missing"),
-        ('{"code":"1","opaque":1}', "header's code is no 32-bit integer"),
-        ('{"code":true,"opaque":1}', "header's code is no 32-bit integer"),
-        ('{"code":1.0,"opaque":1}', "header's code is no 32-bit integer"),
-        ('{"code":1,"opaque":2147483648}', "header's opaque is no 32-bit integer"),
-        ('{"code":1,"opaque":' + "9" * 5000 + "}", "the header is no JSON: "),
-        ('{"code":NaN,"opaque":1}', "the header is no JSON: NaN is no number"),
-        ('{"code":1,"opaque":1,"flag":"0"}', "header's flag is no 32-bit integer"),
-        ('{"code":1,"opaque":1,"remark":5}', "header's remark is no text"),
-        ('{"code":1,"opaque":1,"language":5}', "header's language is no text"),
-        ('{"code":1,"opaque":1,"extFields":[]}', "extFields are no object"),
-        ('{"code":1,"opaque":1,"extFields":{"a":[]}}', "field 'a' is no text"),
+        ('{"code":"1","opaque":1}', "header's code is not a 32-bit integer"),
+        ('{"code":true,"opaque":1}', "header's code is not a 32-bit integer"),
+        ('{"code":1.0,"opaque":1}', "header's code is not a 32-bit integer"),
+        ('{"code":1,"opaque":2147483648}', "header's opaque is not a 32-bit integer"),
+        ('{"code":1,"opaque":' + "9" * 5000 + "}", "the header is not JSON: "),
+        ('{"code":NaN,"opaque":1}', "the header is not JSON: NaN is not a number"),
+        ('{"code":1,"opaque":1,"flag":"0"}', "header's flag is not a 32-bit integer"),
+        ('{"code":1,"opaque":1,"remark":5}', "header's remark is not text"),
+        ('{"code":1,"opaque":1,"language":5}', "header's language is not text"),
+        ('{"code":1,"opaque":1,"extFields":[]}', "extFields are not an object"),
+        ('{"code":1,"opaque":1,"extFields":{"a":[]}}', "field 'a' is not text"),
         ('{"code":1,"opaque":1,"remark":"\\ud800"}', "the JSON header is not UTF-8"),
     ],
 )
-def test_what_is_no_header_is_one_clear_error(text: str, why: str) -> None:
+def test_a_malformed_header_is_one_clear_error(text: str, why: str) -> None:
     """
     Whatever a peer sends, nothing else is raised.
     """

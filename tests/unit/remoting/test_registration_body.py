@@ -19,7 +19,7 @@ from pystore.remoting.registration_body import (
 
 def test_a_body_is_topics_and_their_version() -> None:
     """
-    What clients are not told is passed over.
+    Fields that clients do not need are ignored.
     """
     body = RegistrationBody.decode(topics({"T": topic(8, 7)}, counter=3, epoch=5))
 
@@ -65,23 +65,23 @@ def test_the_mapping_of_a_static_topic_is_kept_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"[]", "whose registration is no object"),
-        (b"{}", "whose topicConfigSerializeWrapper is no object"),
+        (b"[]", "whose registration is not an object"),
+        (b"{}", "whose topicConfigSerializeWrapper is not an object"),
         (
             json.dumps({"topicConfigTable": {}}).encode(),
-            "SerializeWrapper is no object",
+            "SerializeWrapper is not an object",
         ),
         (topics({"T": {"perm": 6}}), "whose readQueueNums is missing"),
-        (topics({"T": topic() | {"perm": "6"}}), "whose perm is no int"),
+        (topics({"T": topic() | {"perm": "6"}}), "whose perm is not of type int"),
         (
             json.dumps(json.loads(topics()) | {"filterServerList": [1]}).encode(),
             "filterServerList is not all text",
         ),
     ],
 )
-def test_what_is_no_registration_is_one_clear_error(body: bytes, why: str) -> None:
+def test_a_malformed_registration_is_one_clear_error(body: bytes, why: str) -> None:
     """
-    Java fills in numbers that nobody said, or registers half of the topics.
+    Java uses defaults for missing numbers, or registers half of the topics.
     """
     with pytest.raises(RemoteViolation, match=why):
         RegistrationBody.decode(body)

@@ -1,5 +1,5 @@
 """
-Bodies of what administrators ask, as RocketMQ's classes wrote them.
+The bodies of answers to administrators, as RocketMQ's classes wrote them.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def test_a_set_without_master_names_none() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"{}", "whose replicasInfoTable is no object"),
-        (b'{"replicasInfoTable":{"a":1}}', "whose a is no object"),
+        (b"{}", "whose replicasInfoTable is not an object"),
+        (b'{"replicasInfoTable":{"a":1}}', "whose a is not an object"),
         (b'{"replicasInfoTable":{"a":{}}}', "whose masterEpoch is missing"),
     ],
 )
-def test_what_is_no_table_is_one_clear_error(body: bytes, why: str) -> None:
+def test_a_malformed_table_is_one_clear_error(body: bytes, why: str) -> None:
     """
     It names what is wrong.
     """

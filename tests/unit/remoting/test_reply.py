@@ -31,7 +31,7 @@ def test_an_unknown_code_is_answered_in_the_words_of_rocketmq() -> None:
     assert Reply(3, " request type 7 not supported") == unknown_code_reply(7)
 
 
-def test_an_error_is_told_in_one_line() -> None:
+def test_an_error_is_answered_in_one_line() -> None:
     """
     A stack of lines is for our log; too long a line is cut.
     """
@@ -40,7 +40,7 @@ def test_an_error_is_told_in_one_line() -> None:
     assert 512 == len(failure_reply(ValueError("x" * 9999)).remark or "")
 
 
-def test_what_a_request_lacks_is_told_with_its_code() -> None:
+def test_a_missing_field_is_answered_with_its_code() -> None:
     """
     Without the name of a class of ours.
     """

@@ -1,5 +1,5 @@
 """
-A server or a client that closes waits for nobody for ever.
+Closing a server or a client ends in bounded time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner
 from pystore.remoting.framing import encode_frame
 from pystore.remoting.limits import RemotingLimits
-from pystore.remoting.shutdown import let_go
+from pystore.remoting.shutdown import close_all
 
 
-def test_closing_waits_for_no_handler_that_does_not_end() -> None:
+def test_closing_does_not_wait_for_an_endless_handler() -> None:
     """
-    It says so, and goes.
+    It reports the handler, and ends.
     """
 
     async def main() -> None:
@@ -32,7 +32,9 @@ def test_closing_waits_for_no_handler_that_does_not_end() -> None:
             assert not closing.done()
             move(3001)
             await asyncio.wait_for(closing, 5)
-            assert "1 request is still at work, and left behind" == talk.said[-1]
+            assert (
+                "1 request handler was abandoned after the time limit" == talk.said[-1]
+            )
             await _end_the_rest()
 
     run(main())
@@ -47,9 +49,11 @@ async def _end_the_rest() -> None:
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_closing_waits_for_no_peer_that_does_not_read(*, is_cancelled: bool) -> None:
+def test_closing_does_not_wait_for_a_peer_that_does_not_read(
+    *, is_cancelled: bool
+) -> None:
     """
-    What was said has some seconds; who loses patience lets go of all at once.
+    Unsent bytes have some seconds; a cancelled close ends all connections at once.
     """
 
     async def main() -> None:
@@ -75,9 +79,9 @@ def test_closing_waits_for_no_peer_that_does_not_read(*, is_cancelled: bool) -> 
     run(main())
 
 
-def test_a_handler_that_has_not_begun_is_let_go() -> None:
+def test_a_handler_that_has_not_begun_is_closed() -> None:
     """
-    It is no coroutine that nobody awaited.
+    Python does not warn about a coroutine that was never awaited.
     """
 
     async def main() -> None:
@@ -92,7 +96,7 @@ def test_a_handler_that_has_not_begun_is_let_go() -> None:
         writer.write(b"".join(frames))
         await until(lambda: said)
         (echoing,) = side.running
-        await let_go(side, accepted)
+        await close_all(side, accepted)
         assert echoing.cancelled()
         assert b"brokerId is missing" in await reader.read()
         writer.close()

@@ -12,10 +12,10 @@ from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
     adjusted,
     parse_settings,
-    read_properties,
 )
 from pystore.errors import InvalidError
 from pystore.recovery.rocketmq import RocketmqEvidence
+from pystore.rocketmq.properties_file import read_properties_file
 
 
 def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
         "# forceVerifyPropCRC=false\n\nbrokerName = a\n"
         " forceVerifyPropCRC = TRUE \nodd\n"
     )
-    found = adjusted(RocketmqEvidence(is_abort=True), read_properties(path))
+    found = adjusted(RocketmqEvidence(is_abort=True), read_properties_file(path))
 
     assert found.force_property_crc
     assert (True, False) == (found.check_crc, found.is_index_safe)

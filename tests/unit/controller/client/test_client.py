@@ -1,5 +1,5 @@
 """
-A broker asks controllers over real sockets: each request is sent once, or not at all.
+The controller client over real sockets: each request is sent at most once.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ ALTER = AlterSyncStateSet("b", AlterSet(Member(1), 5, 1, frozenset({Member(1)}))
 
 class Controller:
     """
-    One that answers as it is told, and notes what it was asked.
+    A controller with prepared answers, which records its requests.
 
     Attributes:
         address: ``HOST:PORT``.
-        is_leader: what it says of itself.
-        leader: whom it takes for the leader.
-        replies: by code; others are answered with success and no more.
-        is_mute: it takes requests, and answers none but 1005.
-        asked: codes.
-        peers: connections that asked.
+        is_leader: whether it answers that it leads.
+        leader: the leader that it names.
+        replies: by code; other codes are answered with success only.
+        is_mute: it answers only 1005.
+        asked: the received codes.
+        peers: the connections with requests.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Controller:
 @asynccontextmanager
 async def standing(count: int = 1) -> AsyncIterator[list[Controller]]:
     """
-    So many controllers, of which the first leads.
+    Several controllers, of which the first leads.
     """
     controllers = [Controller() for _ in range(count)]
     try:
@@ -141,7 +141,7 @@ CALLS: list[tuple[Callable[[ControllerClient], Awaitable[object]], Reply, object
 def test_the_leader_is_found_and_asked_once(
     call: Callable[[ControllerClient], Awaitable[object]], reply: Reply, answer: object
 ) -> None:
-    """Each request goes there; afterwards the leader is known."""
+    """Each request goes to the leader, which is known afterwards."""
 
     async def main() -> None:
         async with standing(2) as (leader, other):
@@ -159,8 +159,8 @@ def test_the_leader_is_found_and_asked_once(
     run(main())
 
 
-def test_a_controller_that_leads_no_more_is_told_of_and_not_asked_again() -> None:
-    """2007 did nothing; the caller asks again, and the new leader hears it."""
+def test_a_refusal_by_a_former_leader_starts_a_new_search() -> None:
+    """2007 changed nothing; the caller sends the request again to the new leader."""
 
     async def main() -> None:
         async with standing(2) as (old, new), client_of([old, new]) as client:
@@ -177,8 +177,8 @@ def test_a_controller_that_leads_no_more_is_told_of_and_not_asked_again() -> Non
     run(main())
 
 
-def test_an_address_that_a_controller_made_up_ends_no_search() -> None:
-    """It is passed over, as one where nobody is."""
+def test_an_unreachable_hint_does_not_end_the_search() -> None:
+    """The search continues with the other addresses."""
 
     async def main() -> None:
         async with standing() as (other,), client_of([other]) as client:
@@ -186,7 +186,7 @@ def test_an_address_that_a_controller_made_up_ends_no_search() -> None:
             answer = await client.apply_broker_id(APPLY)
             assert isinstance(answer, CallUnanswered)
             assert not answer.may_be_done
-            assert "'nonsense' is no address" in answer.reason
+            assert "'nonsense' is no HOST:PORT" in answer.reason
 
     run(main())
 
@@ -195,7 +195,7 @@ def test_an_address_that_a_controller_made_up_ends_no_search() -> None:
 def test_a_request_without_an_answer_may_be_done_and_is_not_repeated(
     call: Callable[[ControllerClient], Awaitable[object]], _: object, __: object
 ) -> None:
-    """R28, R112: after 3 s; the leader is searched for anew, and asked last."""
+    """R28, R112: after 3 s the search starts again, and asks the old leader last."""
 
     async def main() -> None:
         async with standing() as (leader,), client_of([leader]) as client:
@@ -230,8 +230,8 @@ def test_a_connection_that_ends_leaves_the_outcome_open() -> None:
     run(main())
 
 
-def test_what_nobody_heard_was_not_done() -> None:
-    """Nobody there, nobody who leads, and a leader that is gone since."""
+def test_a_call_that_reached_no_controller_is_not_done() -> None:
+    """No controller, no leader, and a leader that is gone."""
 
     async def main() -> None:
         async with standing(2) as controllers, client_of(controllers) as client:
@@ -252,8 +252,8 @@ def test_what_nobody_heard_was_not_done() -> None:
     run(main())
 
 
-def test_a_heartbeat_goes_where_it_is_told() -> None:
-    """904: to any controller, whose answer may hold a lease."""
+def test_a_heartbeat_goes_to_the_given_address() -> None:
+    """904: to any controller; the answer may contain a lease."""
 
     async def main() -> None:
         async with standing(2) as controllers, client_of(controllers) as client:
@@ -281,8 +281,8 @@ NOTIFICATION = RemotingCommand(
 )
 
 
-def test_a_controller_tells_a_new_master_over_the_connection_of_the_client() -> None:
-    """1008: one that makes no sense is told to people, and changes nothing."""
+def test_a_notification_arrives_on_the_connection_of_the_client() -> None:
+    """1008: a malformed one is reported, and changes nothing."""
 
     async def main() -> None:
         told: list[MasterInfo] = []
@@ -316,8 +316,8 @@ def test_a_server_of_the_broker_takes_the_same_notification() -> None:
     run(main())
 
 
-def test_a_closed_client_asks_nobody() -> None:
-    """Who waits is told that the outcome is open; who asks later, that it is closed."""
+def test_a_closed_client_sends_nothing() -> None:
+    """A waiting call has an open outcome; a later call raises."""
 
     async def main() -> None:
         async with standing() as (leader,), client_of([leader]) as client:

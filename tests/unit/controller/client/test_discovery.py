@@ -1,5 +1,5 @@
 """
-The search for the leader: who is asked, in which order, and that it ends.
+The search for the leader: the order of requests, and its end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _knows(address: str) -> Metadata:
 
 @pytest.fixture
 def search() -> Discovery:
-    """Three controllers, whose names stand for themselves."""
+    """A search over three controllers, whose names are their addresses."""
     found = Discovery(NAMES, 500)
     found.resolved({})
     return found
@@ -37,25 +37,25 @@ def search() -> Discovery:
 def _asked(
     search: Discovery, *answers: Metadata | CallRefused | CallUnanswered
 ) -> list[str]:
-    """Gives answers one by one; answers who was asked."""
+    """Gives answers one by one; returns the asked addresses."""
     asked = []
     for answer in answers:
         effect = search.next_effect()
         assert isinstance(effect, AskMetadata)
         assert 500 == effect.timeout_ms
         asked.append(effect.address)
-        search.heard(effect.address, answer)
+        search.answered(effect.address, answer)
     return asked
 
 
-def test_whoever_says_that_it_leads_is_the_leader(search: Discovery) -> None:
-    """At the address at which it said so, not at the one that it has of itself."""
+def test_a_controller_that_says_that_it_leads_is_the_leader(search: Discovery) -> None:
+    """The leader is the asked address, not the address that the answer names."""
     assert ["a:1", "b:1"] == _asked(search, KNOWS_NOBODY, LEADS)
     assert ("b:1", None) == (search.leader, search.next_effect())
 
 
 def test_a_hint_is_asked_next_and_not_believed(search: Discovery) -> None:
-    """Who tells of a leader may tell of the last one (R224)."""
+    """A controller may name the former leader (R224)."""
     assert ["a:1", "c:1", "b:1"] == _asked(search, _knows("c:1"), SILENT, LEADS)
     assert "b:1" == search.leader
 
@@ -63,15 +63,15 @@ def test_a_hint_is_asked_next_and_not_believed(search: Discovery) -> None:
 def test_a_hint_to_an_address_that_is_not_configured_is_followed(
     search: Discovery,
 ) -> None:
-    """The list of a broker need not be whole."""
+    """The configured list need not be complete."""
     assert ["a:1", "d:1"] == _asked(search, _knows("d:1"), LEADS)
     assert "d:1" == search.leader
 
 
-def test_controllers_that_tell_of_each_other_are_asked_once_each(
+def test_controllers_that_name_each_other_are_asked_once_each(
     search: Discovery,
 ) -> None:
-    """A round ends, and strangers do not lead to strangers for ever."""
+    """The round ends: unknown addresses do not add more unknown ones."""
     chain = (_knows("x:1"), _knows("y:1"), _knows("a:1"), _knows("b:1"))
 
     assert ["a:1", "x:1", "b:1", "c:1"] == _asked(search, *chain)
@@ -79,7 +79,7 @@ def test_controllers_that_tell_of_each_other_are_asked_once_each(
 
 
 def test_a_round_without_a_leader_is_followed_by_a_pause(search: Discovery) -> None:
-    """R3: with what each one said; then names are resolved again, without end."""
+    """R3: the reason has each answer; then the names are resolved again."""
     for failures in (1, 2, 3):
         _asked(search, SILENT, CallRefused(1), KNOWS_NOBODY)
         rest = search.next_effect()
@@ -95,7 +95,7 @@ def test_a_round_without_a_leader_is_followed_by_a_pause(search: Discovery) -> N
 
 
 def test_a_leader_that_no_longer_leads_is_asked_first(search: Discovery) -> None:
-    """2007: it may know who does."""
+    """2007: it may know the new leader."""
     _asked(search, KNOWS_NOBODY, LEADS)
     search.lost("b:1", is_reachable=True)
     search.resolved({})
@@ -105,7 +105,7 @@ def test_a_leader_that_no_longer_leads_is_asked_first(search: Discovery) -> None
 
 
 def test_a_leader_that_is_silent_is_asked_last(search: Discovery) -> None:
-    """Its time-out would be waited for once more."""
+    """Otherwise its time-out would delay the search once more."""
     _asked(search, LEADS)
     search.lost("a:1", is_reachable=False)
     search.resolved({})
@@ -116,7 +116,7 @@ def test_a_leader_that_is_silent_is_asked_last(search: Discovery) -> None:
     assert ["a:1"] == _asked(search, LEADS)
 
 
-def test_what_an_earlier_leader_does_says_nothing_of_the_leader(
+def test_a_late_failure_of_a_former_leader_does_not_lose_the_leader(
     search: Discovery,
 ) -> None:
     """A late time-out must not end a search that has succeeded."""
@@ -126,8 +126,8 @@ def test_what_an_earlier_leader_does_says_nothing_of_the_leader(
     assert "a:1" == search.leader
 
 
-def test_a_row_of_failures_ends_with_a_leader(search: Discovery) -> None:
-    """The next pause is a first one again."""
+def test_finding_a_leader_resets_the_count_of_failures(search: Discovery) -> None:
+    """The next pause is a short one again."""
     _asked(search, SILENT, SILENT, SILENT)
     search.rested()
     search.resolved({})
@@ -142,10 +142,10 @@ def test_a_row_of_failures_ends_with_a_leader(search: Discovery) -> None:
 
 
 class TestNames:
-    """A name may stand for several controllers, and for others tomorrow."""
+    """A name may have several addresses, which may change."""
 
     def test_each_address_of_a_name_is_asked(self) -> None:
-        """One that two names stand for, once."""
+        """A shared address of two names is asked once."""
         search = Discovery(("all:1", "b:1"), 500)
         assert Resolve(("all:1", "b:1")) == search.next_effect()
         search.resolved({"all:1": ["10.0.0.1:1", "10.0.0.2:1"], "b:1": ["10.0.0.2:1"]})
@@ -164,8 +164,8 @@ class TestNames:
 
         assert ["10.0.0.9:1"] == _asked(search, LEADS)
 
-    def test_a_name_that_is_not_found_keeps_what_it_stood_for(self) -> None:
-        """DNS that is down takes no controller away."""
+    def test_an_unresolved_name_keeps_its_addresses(self) -> None:
+        """A DNS failure removes no controller."""
         search = Discovery(("all:1",), 500)
         search.resolved({"all:1": ["10.0.0.1:1"]})
         _asked(search, SILENT)
@@ -175,13 +175,15 @@ class TestNames:
         assert ["10.0.0.1:1"] == _asked(search, LEADS)
 
 
-def test_nobody_is_heard_who_was_not_asked(search: Discovery) -> None:
-    """A mistake of ours, not of a controller."""
+def test_an_answer_from_an_address_that_was_not_asked_is_an_error(
+    search: Discovery,
+) -> None:
+    """This is an error of the caller, not of a controller."""
     with pytest.raises(LocalViolation, match="was not asked"):
-        search.heard("c:1", LEADS)
+        search.answered("c:1", LEADS)
     _asked(search, LEADS)
     with pytest.raises(LocalViolation, match="was not asked"):
-        search.heard("b:1", LEADS)
+        search.answered("b:1", LEADS)
 
 
 def test_the_list_of_controllers_is_read_as_rocketmq_does() -> None:
@@ -193,12 +195,12 @@ def test_the_list_of_controllers_is_read_as_rocketmq_does() -> None:
     "text", ["", " ; ", "a", "a:", ":1", "a:0", "a:65536", "::1:3"]
 )
 def test_a_list_without_an_address_is_refused(text: str) -> None:
-    """One line, with what to give."""
-    with pytest.raises(InvalidError, match="give HOST:PORT;HOST:PORT"):
+    """The error is one line with the expected form."""
+    with pytest.raises(InvalidError, match=r"HOST:PORT|within 1 and|brackets"):
         parse_addresses(text)
 
 
-def test_a_search_needs_somebody_to_ask_and_an_end() -> None:
+def test_a_search_needs_an_address_and_a_time_out() -> None:
     """Neither an empty list nor a time-out of nothing."""
     for addresses, timeout_ms in (((), 1), (("a:1",), 0)):
         with pytest.raises(InvalidError, match="takes an address and a time-out"):

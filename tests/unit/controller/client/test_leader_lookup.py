@@ -1,5 +1,5 @@
 """
-The search for the leader, carried out: one round for all who wait, bounded.
+The search for the leader: one bounded round for all waiting callers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ SILENT = CallUnanswered("silent")
 
 class Stage:
     """
-    Controllers that answer as they are told.
+    Controllers with prepared answers.
 
     Attributes:
-        answers: by address; others are silent.
+        answers: by address; other addresses do not answer.
         asked: the addresses, in order.
-        names: what they stand for.
-        lookups: how often they were looked up.
-        gate: questions wait for it.
+        names: their addresses.
+        lookups: the number of look-ups.
+        gate: requests wait for it.
     """
 
     def __init__(self, *addresses: str) -> None:
@@ -55,7 +55,7 @@ class Stage:
         return self.names[name]
 
 
-def test_all_who_wait_for_a_leader_wait_for_one_round() -> None:
+def test_all_callers_wait_for_the_same_round() -> None:
     """Each address is asked once."""
 
     async def main() -> None:
@@ -75,13 +75,13 @@ def test_all_who_wait_for_a_leader_wait_for_one_round() -> None:
 
 
 def test_a_round_without_a_leader_ends_and_the_next_one_is_new() -> None:
-    """Whoever asks again pauses before; names may stand for others by then (R3)."""
+    """Callers pause before the next round, which resolves the names again (R3)."""
 
     async def main() -> None:
         stage = Stage("pods:1")
         stage.names["pods:1"] = ["a:1", "b:1"]
-        nobody = "no controller leads: a:1 silent; b:1 silent"
-        assert nobody == await stage.search.find()
+        reason = "no controller leads: a:1 silent; b:1 silent"
+        assert reason == await stage.search.find()
         assert stage.search.leader is None
         stage.names["pods:1"] = ["c:1"]
         stage.answers["c:1"] = Metadata(is_leader=True)
@@ -92,8 +92,8 @@ def test_a_round_without_a_leader_ends_and_the_next_one_is_new() -> None:
     run(main())
 
 
-def test_a_name_that_nobody_answers_for_is_not_waited_for() -> None:
-    """What it stood for before is asked, and what the others stand for now."""
+def test_a_slow_name_does_not_delay_the_round() -> None:
+    """Its previous addresses are asked, and the new ones of other names."""
 
     async def main() -> None:
         stage = Stage("hanging:1", "pods:1")
@@ -109,7 +109,7 @@ def test_a_name_that_nobody_answers_for_is_not_waited_for() -> None:
 
 
 def test_who_gives_up_takes_nobody_with_them() -> None:
-    """The round goes on for the others."""
+    """The round continues for the other callers."""
 
     async def main() -> None:
         stage = Stage("a:1")
@@ -125,7 +125,7 @@ def test_who_gives_up_takes_nobody_with_them() -> None:
     run(main())
 
 
-def test_closing_tells_who_waits() -> None:
+def test_closing_fails_waiting_calls() -> None:
     """And again is fine."""
 
     async def main() -> None:

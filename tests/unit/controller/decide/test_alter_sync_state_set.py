@@ -1,5 +1,5 @@
 """
-Which sets a master gets (R101 to R112; B1, B2, B4, B7).
+The changes of a SyncStateSet (R101 to R112; B1, B2, B4, B7).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _wanted(brokers: Brokers, *members: Member) -> AlterSet:
 
 
 def test_a_change_of_another_version_or_epoch_is_refused() -> None:
-    """R104, R105: also one that was sent before, and arrives late."""
+    """R104, R105: also a late one that was sent before."""
     brokers, a, b, _ = _three()
     late = _wanted(brokers, a, b)
     brokers.do(late, NewSet)
@@ -65,8 +65,8 @@ def test_only_the_process_that_was_elected_changes_the_set() -> None:
     assert brokers.code(late) is ResponseCode.CONTROLLER_INVALID_MASTER
 
 
-def test_of_two_dead_members_each_may_go_by_itself() -> None:
-    """R110: who stays need not be alive, its removal follows."""
+def test_two_dead_members_may_be_removed_one_by_one() -> None:
+    """R110: a remaining member need not be alive; its removal follows."""
     brokers, a, b, _ = _three()
     brokers.die(2, 3)
     brokers.do(_wanted(brokers, a, b), NewSet)
@@ -75,8 +75,8 @@ def test_of_two_dead_members_each_may_go_by_itself() -> None:
     assert frozenset({a}) == brokers.state.agreed.members
 
 
-def test_who_is_added_has_to_be_alive_and_all_who_are_not_are_named() -> None:
-    """R107, R111: so that the master can leave them alone for a while."""
+def test_added_members_have_to_be_alive_and_the_refusal_names_the_dead_ones() -> None:
+    """R107, R111: so that the master does not request them again at once."""
     brokers, a, b, c = _three()
     brokers.admit()
     brokers.die(2, 3)
@@ -109,7 +109,7 @@ def test_an_admission_makes_up_for_a_restart() -> None:
     assert frozenset({a, b, c}) == brokers.state.agreed.members
 
 
-def test_a_copied_store_is_not_admitted_before_an_operator_says_so() -> None:
+def test_a_copied_store_is_admitted_only_after_an_operator_re_admits_it() -> None:
     """B1: a copy refused as a voter, then filled and admitted."""
     brokers, a, _, c = _three()
     brokers.die(2)
@@ -126,7 +126,7 @@ def test_a_copied_store_is_not_admitted_before_an_operator_says_so() -> None:
 
 
 def test_a_learner_is_not_admitted() -> None:
-    """R203: it counts for nothing, until it is none any more."""
+    """R203: until an operator makes it a voter."""
     brokers, a, b, c = _three()
     brokers.do(ChangeBroker(2, is_learner=True), Done)
     assert frozenset({a, c}) == brokers.state.agreed.members
@@ -139,7 +139,7 @@ def test_a_learner_is_not_admitted() -> None:
     brokers.do(_wanted(brokers, a, b, c), NewSet)
 
 
-def test_a_set_without_its_master_is_none() -> None:
+def test_a_set_without_its_master_is_refused() -> None:
     """R108."""
     brokers, _, b, c = _three()
 
@@ -161,7 +161,7 @@ def test_a_broker_is_listed_once() -> None:
     assert frozenset({a, b}) == brokers.state.agreed.members
 
 
-def test_nobody_becomes_a_candidate_by_a_change() -> None:
+def test_a_change_adds_no_candidates() -> None:
     """B7: only an election makes them."""
     brokers, a, b, c = _three()
     wanted = replace(_wanted(brokers, a, b), candidates=frozenset({c}))

@@ -1,5 +1,5 @@
 """
-Who gets which broker id, and who does not (R26 to R36).
+The allocation of broker ids (R26 to R36).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def _next(brokers: Brokers) -> int:
 
 
 def test_asking_for_the_next_id_changes_nothing() -> None:
-    """R30: it is 1 in a set that nobody knows, however often it is asked."""
+    """R30: it is 1 in an unknown set, for any number of requests."""
     brokers = Brokers()
 
     assert (1, 1) == (_next(brokers), _next(brokers))
@@ -37,7 +37,7 @@ def test_an_id_is_given_once_and_counted_once() -> None:
     )
 
 
-def test_who_lost_the_answer_gets_the_same_id_again() -> None:
+def test_a_broker_that_lost_the_answer_gets_the_same_id_again() -> None:
     """R26, R28: the same code is the same broker; nothing changes."""
     brokers = Brokers()
     brokers.do(ApplyId(1, "host:1;77"), Applied)
@@ -47,8 +47,8 @@ def test_who_lost_the_answer_gets_the_same_id_again() -> None:
     assert brokers.state.version == version
 
 
-def test_of_two_who_apply_for_one_id_the_second_is_refused() -> None:
-    """R29: it asks again, and gets the next."""
+def test_the_second_of_two_applications_for_one_id_is_refused() -> None:
+    """R29: it requests the next id and gets that one."""
     brokers = Brokers()
     brokers.do(ApplyId(1, "a;1"), Applied)
 
@@ -56,8 +56,8 @@ def test_of_two_who_apply_for_one_id_the_second_is_refused() -> None:
     assert brokers.do(ApplyId(_next(brokers), "b;1"), Applied).broker_id == 2
 
 
-def test_an_id_that_is_not_next_is_nobodys() -> None:
-    """R31, R36: with it the counter would pass ids that are free, or meet one."""
+def test_an_id_that_is_not_the_next_one_is_refused() -> None:
+    """R31, R36: otherwise the counter would skip free ids or reach an allocated one."""
     brokers = Brokers()
     assert brokers.code(ApplyId(2, "a;1")) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
     brokers.do(ApplyId(1, "a;1"), Applied)
@@ -70,8 +70,8 @@ def test_an_id_that_is_not_next_is_nobodys() -> None:
     assert _next(brokers) == 2
 
 
-def test_a_cleaned_id_is_not_given_away_again() -> None:
-    """R255: not even to who had it."""
+def test_a_cleaned_id_is_not_allocated_again() -> None:
+    """R255: not even to its former broker."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.join(2, start(1))

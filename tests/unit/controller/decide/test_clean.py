@@ -1,5 +1,5 @@
 """
-What is left of brokers that were cleaned (R250 to R256).
+The removal of brokers from a set (R250 to R256).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _clean(*broker_ids: int, with_living: bool = False) -> Clean:
     return Clean(frozenset(broker_ids), with_living)
 
 
-def test_living_brokers_are_cleaned_only_if_that_is_said() -> None:
+def test_live_brokers_are_cleaned_only_on_explicit_request() -> None:
     """R251, R252: and then the named ones, not the whole set."""
     brokers = _three(2)
     refusal = brokers.refused(_clean(2, 3))
@@ -57,21 +57,21 @@ def test_living_brokers_are_cleaned_only_if_that_is_said() -> None:
 
 
 def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
-    """R254: else its brokers would refuse every role of the new epochs."""
+    """R254: otherwise its brokers would refuse all roles of the new epochs."""
     brokers = _three(2, 3)
     epoch, version = brokers.state.epoch, brokers.state.agreed.set_epoch
     brokers.do(Clean(with_living=True), Done)
     assert not brokers.state.is_known
     assert brokers.do(GetNextId(), NextBrokerId).broker_id == 4
 
-    brokers.pulses.clear()
+    brokers.last_heartbeats.clear()
     brokers.join(4, start(1))
     brokers.elect(4)
     assert brokers.state.epoch > epoch
     assert brokers.state.agreed.set_epoch > version
 
 
-def test_the_last_members_are_cleaned_only_if_that_is_said() -> None:
+def test_the_last_members_are_cleaned_only_on_explicit_request() -> None:
     """R255: the others stay registered, and no id is used again."""
     brokers = _three()
     brokers.die(1)
@@ -86,7 +86,7 @@ def test_the_last_members_are_cleaned_only_if_that_is_said() -> None:
     assert [2, 3, 4] == [one.broker_id for one in brokers.state.replicas]
 
 
-def test_nobody_else_is_elected_where_the_members_were_cleaned() -> None:
+def test_no_other_broker_is_elected_after_all_members_were_cleaned() -> None:
     """R255: what they acknowledged is gone; only unclean."""
     brokers = _three()
     brokers.do(_clean(1, with_living=True), Done)
@@ -109,8 +109,8 @@ def test_a_cleaned_master_is_master_no_more() -> None:
     assert frozenset({master}) == brokers.state.unreleased
 
 
-def test_cleaning_nobody_that_is_there_changes_nothing() -> None:
-    """It is cleaned already."""
+def test_cleaning_an_unknown_broker_changes_nothing() -> None:
+    """It was cleaned before."""
     brokers = _three(2)
     before = brokers.state
     brokers.do(_clean(8, 9), Done)
@@ -118,7 +118,7 @@ def test_cleaning_nobody_that_is_there_changes_nothing() -> None:
     assert brokers.state == before
 
 
-def test_a_cleaned_broker_comes_back_under_its_id_if_an_operator_says_so() -> None:
+def test_a_cleaned_broker_returns_with_its_id_after_a_re_admission() -> None:
     """R44: not in the set, and as one that a master fills."""
     brokers = _three(2)
     brokers.do(_clean(2, with_living=True), Done)

@@ -70,7 +70,7 @@ def test_a_command_is_decided_by_its_arguments_alone(command: Command) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: type(one).__name__)
-def test_an_unknown_set_is_made_by_an_application_for_an_id_alone(
+def test_only_an_application_for_an_id_creates_a_set(
     command: Command,
 ) -> None:
     """Whatever else is asked about a wrong name leaves no record behind."""

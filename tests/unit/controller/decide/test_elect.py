@@ -1,5 +1,5 @@
 """
-Who may ask for an election, and what is recorded of it (R47 to R62, C3).
+Elections: their origins and their records (R47 to R62, C3).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _pair() -> Brokers:
 
 
 @pytest.mark.parametrize("trigger", Trigger)
-def test_an_unknown_set_elects_nobody(trigger: Trigger) -> None:
-    """R47: whoever asks."""
+def test_an_unknown_set_elects_no_master(trigger: Trigger) -> None:
+    """R47: for each origin."""
     command = Elect(trigger, None if trigger is Trigger.CONTROLLER else 1)
 
     assert (
@@ -39,8 +39,8 @@ def test_an_unknown_set_elects_nobody(trigger: Trigger) -> None:
     )
 
 
-def test_the_first_master_is_a_broker_that_is_there() -> None:
-    """R48, R50: not an id that nobody has, nor one that is not alive."""
+def test_the_first_master_is_a_live_registered_broker() -> None:
+    """R48, R50: neither an unknown id nor a dead broker."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.ask(ApplyId(2, "host:2;1"))
@@ -67,8 +67,8 @@ def test_the_epoch_rises_with_every_election() -> None:
     assert [1, 3, 5, 7] == epochs
 
 
-def test_a_broker_that_asks_is_no_preference() -> None:
-    """R51: the best of the set is elected, whoever asked."""
+def test_the_requesting_broker_is_not_preferred() -> None:
+    """R51: the best broker of the set is elected."""
     brokers = _pair()
     brokers.reach(2, 1, 9)
     brokers.do(StepDown(brokers.master, 1), Done)
@@ -77,8 +77,8 @@ def test_a_broker_that_asks_is_no_preference() -> None:
     assert brokers.master.broker_id == 2
 
 
-def test_a_planned_switch_takes_the_one_that_is_named() -> None:
-    """R55: the old master is well; its lease has to run out, or it says so (C3)."""
+def test_a_planned_switch_elects_the_named_broker() -> None:
+    """R55: the old master is alive; its lease has to expire, or it resigns (C3)."""
     brokers = _pair()
     old = brokers.master
     told = brokers.elect(2, Trigger.OPERATOR).leadership
@@ -91,8 +91,8 @@ def test_a_planned_switch_takes_the_one_that_is_named() -> None:
     assert not again.waits_for_lease
 
 
-def test_a_new_controller_does_not_replace_a_master_that_it_never_heard_of() -> None:
-    """C3, R226: neither by a scan nor for an operator; not even to nobody."""
+def test_a_new_controller_does_not_replace_a_master_without_heartbeats() -> None:
+    """C3, R226: neither by a scan nor for an operator; the mastership does not end."""
     brokers = _pair()
     brokers.die(1)
     brokers.may_replace = False
@@ -106,7 +106,7 @@ def test_a_new_controller_does_not_replace_a_master_that_it_never_heard_of() -> 
 
 
 def test_without_automatic_elections_only_an_operator_elects() -> None:
-    """The set waits for him."""
+    """The set waits for the operator."""
     brokers = _pair()
     brokers.do(ChangePolicy(is_automatic=False), Done)
     brokers.die(1)
@@ -119,8 +119,8 @@ def test_without_automatic_elections_only_an_operator_elects() -> None:
     assert brokers.elect(2, Trigger.OPERATOR).code is ResponseCode.SUCCESS
 
 
-def test_what_a_broker_or_an_operator_does_not_get_changes_nothing() -> None:
-    """R60: only a scan records that there is nobody (R59)."""
+def test_a_failed_election_by_a_broker_or_an_operator_changes_nothing() -> None:
+    """R60: only a scan records a failed election (R59)."""
     brokers = _pair()
     brokers.die(1, 2)
     before = brokers.state

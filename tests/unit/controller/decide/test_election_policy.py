@@ -1,5 +1,5 @@
 """
-Who is elected (R64 to R73; B2, B3, B7).
+The election policy (R64 to R73; B2, B3, B7).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def _elected(brokers: Brokers) -> int:
     return leadership.master.broker_id
 
 
-def _nobody(brokers: Brokers) -> bool:
+def _no_master(brokers: Brokers) -> bool:
     """
-    Whether an election comes to nothing.
+    Returns whether no broker can be elected.
     """
     brokers.ask(Elect(Trigger.CONTROLLER))
     return brokers.state.master is None
@@ -72,9 +72,9 @@ def test_of_one_epoch_the_further_end_wins(further: int) -> None:
 
 
 def test_of_equals_the_lower_priority_number_wins() -> None:
-    """T7: and who has none comes last."""
+    """T7: a broker without a priority comes last."""
     brokers = _three()
-    brokers.pulses[3] = replace(brokers.pulses[3], priority=5)
+    brokers.last_heartbeats[3] = replace(brokers.last_heartbeats[3], priority=5)
     assert _elected(brokers) == 3
 
     brokers = _three()
@@ -85,7 +85,7 @@ def test_of_equals_the_lower_priority_number_wins() -> None:
 def test_of_equals_the_preferred_one_wins() -> None:
     """Before priorities, after all that is about bytes."""
     brokers = _three()
-    brokers.pulses[2] = replace(brokers.pulses[2], priority=1)
+    brokers.last_heartbeats[2] = replace(brokers.last_heartbeats[2], priority=1)
     brokers.do(ChangePolicy(preferred_id=3), Done)
     assert _elected(brokers) == 3
 
@@ -95,8 +95,8 @@ def test_of_equals_the_preferred_one_wins() -> None:
     assert _elected(brokers) == 2
 
 
-def test_who_resigned_or_is_ill_is_the_last_choice() -> None:
-    """B9: however far it reaches; but rather it than nobody."""
+def test_a_resigned_broker_or_one_with_a_failing_disk_is_the_last_choice() -> None:
+    """B9: with any log; but it is elected before there is no master."""
     brokers = _three()
     brokers.elect()
     brokers.admit(brokers.state.replicas[2].member)
@@ -105,26 +105,26 @@ def test_who_resigned_or_is_ill_is_the_last_choice() -> None:
     assert _elected(brokers) == 3
 
     brokers = _three()
-    brokers.pulses[2] = replace(brokers.pulses[2], is_ill=True)
+    brokers.last_heartbeats[2] = replace(brokers.last_heartbeats[2], is_ill=True)
     brokers.die(3)
     assert _elected(brokers) == 2
 
 
-def test_an_end_of_a_process_before_does_not_count() -> None:
-    """R72: it is ranked by what it reaches now."""
+def test_the_log_end_of_an_earlier_process_does_not_count() -> None:
+    """R72: its rank is that of its present log end."""
     brokers = _three()
     brokers.reach(2, 1, BYTES)
     brokers.reach(3, 1, 9)
-    old = brokers.pulses[2]
+    old = brokers.last_heartbeats[2]
     brokers.register(2, start(2, epoch=1, end=5, is_clean=True))
-    brokers.pulses[2] = replace(brokers.pulses[2], position=LogEnd())
+    brokers.last_heartbeats[2] = replace(brokers.last_heartbeats[2], position=LogEnd())
     assert _elected(brokers) == 3
 
     brokers = _three()
     brokers.register(2, start(2, epoch=1, end=5, is_clean=True))
-    brokers.pulses[2] = old
+    brokers.last_heartbeats[2] = old
     brokers.die(3)
-    assert _nobody(brokers)
+    assert _no_master(brokers)
 
 
 def test_a_restarted_member_that_may_have_lost_is_not_elected() -> None:
@@ -133,17 +133,17 @@ def test_a_restarted_member_that_may_have_lost_is_not_elected() -> None:
     brokers.register(2, start(2, epoch=1, end=BYTES))
     brokers.die(3)
 
-    assert _nobody(brokers)
+    assert _no_master(brokers)
 
 
-def test_a_set_that_lost_power_elects_once_everybody_is_back() -> None:
-    """B3: the one that reaches furthest; what it lacks is recorded."""
+def test_a_set_that_lost_power_elects_once_all_brokers_are_back() -> None:
+    """B3: the longest log wins; the possible loss is recorded."""
     brokers = _three()
     brokers.reach(2, 1, 900)
     brokers.register(2, start(2, epoch=1, end=500))
     brokers.register(1, start(2, epoch=1, end=400))
     brokers.die(3)
-    assert _nobody(brokers)
+    assert _no_master(brokers)
 
     brokers.register(3, start(2, epoch=1, end=450))
     assert _elected(brokers) == 2
@@ -151,19 +151,19 @@ def test_a_set_that_lost_power_elects_once_everybody_is_back() -> None:
     assert (LossRange(epoch, 500, 900, "power"),) == brokers.state.losses
 
 
-def test_who_reaches_furthest_after_a_power_cut_is_waited_for() -> None:
-    """B3: it was there, so it can be there again; else only unclean."""
+def test_the_election_after_a_power_cut_waits_for_the_longest_log() -> None:
+    """B3: that broker may come back; otherwise only an unclean election helps."""
     brokers = _three()
     brokers.register(1, start(2, epoch=1, end=400))
     brokers.register(2, start(2, epoch=1, end=500))
     brokers.register(3, start(2, epoch=1, end=450))
     brokers.die(2)
 
-    assert _nobody(brokers)
+    assert _no_master(brokers)
 
 
 def test_the_only_member_is_elected_after_a_power_cut_at_once() -> None:
-    """B3: nobody else has to come back."""
+    """B3: no other broker has to come back."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.elect(1)
@@ -173,8 +173,8 @@ def test_the_only_member_is_elected_after_a_power_cut_at_once() -> None:
     assert brokers.master == a
 
 
-def test_who_received_more_since_it_came_back_reaches_further() -> None:
-    """B3: nobody was admitted, but what it holds now is what counts."""
+def test_bytes_received_after_a_restart_count() -> None:
+    """B3: no broker was admitted; the present log end counts."""
     brokers = _three()
     for number, end in ((1, 500), (2, 400), (3, 300)):
         brokers.register(number, start(2, epoch=1, end=end))
@@ -185,8 +185,8 @@ def test_who_received_more_since_it_came_back_reaches_further() -> None:
     assert _elected(brokers) == 2
 
 
-def test_a_java_broker_that_came_back_holds_no_election_up() -> None:
-    """B3: its next process is the same member, so its standing tells."""
+def test_a_restarted_java_broker_does_not_block_an_election() -> None:
+    """B3: its next process is the same member, so its standing decides."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.join(2, start(1))
@@ -205,21 +205,21 @@ def test_an_empty_disk_is_not_elected_after_a_power_cut() -> None:
     for number, end in ((2, 0), (3, 300), (1, 400)):
         brokers.register(number, start(2, epoch=1, end=end))
     brokers.die(1, 3)
-    assert "nobody" in brokers.refused(Elect(Trigger.BROKER, 2)).reason
+    assert "no master elected" in brokers.refused(Elect(Trigger.BROKER, 2)).reason
 
     brokers.register(1, start(2, epoch=1, end=400))
     assert _elected(brokers) == 1
 
 
-def test_unclean_is_only_if_asked_for_and_records_the_loss() -> None:
-    """R73: an operator says so, or the configuration."""
+def test_an_unclean_election_needs_a_request_and_records_the_loss() -> None:
+    """R73: by an operator or by the configuration."""
     brokers = _three()
     brokers.reach(2, 1, 900)
     brokers.do(SeeEnds(), Done)
     brokers.die(2, 3)
     d = brokers.join(4, start(1, end=100))
     command = Elect(Trigger.OPERATOR, 4)
-    assert "nobody" in brokers.refused(command).reason
+    assert "no master elected" in brokers.refused(command).reason
 
     brokers.do(replace(command, is_unclean=True), Election)
     assert brokers.master == d
@@ -234,7 +234,7 @@ def test_a_learner_is_never_elected() -> None:
     brokers.die(3)
     brokers.is_unclean_allowed = True
 
-    assert _nobody(brokers)
+    assert _no_master(brokers)
 
 
 def test_members_that_are_alive_stay_candidates() -> None:
@@ -254,13 +254,13 @@ def test_a_java_master_has_no_candidates() -> None:
     brokers.die(2)
 
     assert frozenset() == brokers.state.agreed.candidates
-    assert _nobody(brokers)
+    assert _no_master(brokers)
 
 
-def test_a_heartbeat_of_another_process_is_none_of_a_member() -> None:
-    """B1: who has not registered yet is not known to be whole."""
+def test_a_heartbeat_of_another_process_does_not_count_for_a_member() -> None:
+    """B1: a process that has not registered may have lost bytes."""
     brokers = _three()
     brokers.die(3)
-    brokers.pulses[2] = LastHeartbeat(incarnation(2), LogEnd(1, 9))
+    brokers.last_heartbeats[2] = LastHeartbeat(incarnation(2), LogEnd(1, 9))
 
-    assert _nobody(brokers)
+    assert _no_master(brokers)

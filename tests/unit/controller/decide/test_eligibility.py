@@ -1,5 +1,5 @@
 """
-What a restart did to a log (B1, B2, B4).
+The standing of a log after a restart (B1, B2, B4).
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def _standing(
         (start(6, epoch=3, end=100, acks_flushed=True), LogStanding.SOUND),
     ],
 )
-def test_a_restart_is_judged_by_what_may_have_been_lost(
+def test_the_standing_after_a_restart_depends_on_the_possible_loss(
     recovery: Recovery, expected: LogStanding
 ) -> None:
     """
     B2: page cache, clean mark and the end that was seen, unless a start came in between
-    that no controller was told of; B4: own cuts. Emptied by order is not wiped.
+    that was not reported; B4: own cuts. Emptied by order is not wiped.
     """
     assert _standing(recovery) is expected
 
@@ -89,7 +89,9 @@ def test_the_same_process_is_what_it_was() -> None:
         assert _standing(said_again, replace(BEFORE, standing=standing)) is standing
 
 
-@pytest.mark.parametrize("standing", set(LogStanding) - {LogStanding.SOUND})
+@pytest.mark.parametrize(
+    "standing", [one for one in LogStanding if one is not LogStanding.SOUND]
+)
 def test_a_clean_restart_does_not_bring_lost_bytes_back(standing: LogStanding) -> None:
     """Only an admission does (B2)."""
     clean = start(5, epoch=3, end=500, is_clean=True)
@@ -98,7 +100,7 @@ def test_a_clean_restart_does_not_bring_lost_bytes_back(standing: LogStanding) -
 
 
 def test_a_new_broker_has_lost_nothing() -> None:
-    """Nobody counted on it yet."""
+    """It has not acknowledged anything yet."""
     new = RegisteredBroker(2, "code", "host:2")
 
     assert _standing(start(1), new, NOWHERE, is_listed=False) is LogStanding.SOUND
@@ -115,8 +117,8 @@ def test_an_empty_log_behind_a_java_broker_is_a_new_disk_if_it_counts_from_one()
     assert _standing(start(2), java) is LogStanding.RESTARTED
 
 
-def test_a_java_broker_is_taken_at_its_word() -> None:
-    """It tells nothing of its restarts; after one of pystore that is too little."""
+def test_a_java_broker_is_trusted_after_a_restart() -> None:
+    """It reports no restarts; after a process of pystore that is not enough."""
     java = RegisteredBroker(2, "code", "host:2")
 
     assert _standing(None, java) is LogStanding.SOUND

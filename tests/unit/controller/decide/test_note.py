@@ -1,5 +1,5 @@
 """
-What is remembered of heartbeats and refusals (B2, R271).
+The recorded log ends and refusals (B2, R271).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pystore.controller.model.state import NotedRefusal
 from pystore.remoting.codes import ResponseCode
 
 
-def test_an_end_that_was_seen_outlives_the_controller() -> None:
-    """B2: the next one has no heartbeat of that process, and judges it all the same."""
+def test_a_recorded_log_end_outlives_the_controller() -> None:
+    """B2: the next controller needs it, and has no heartbeat of that process."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.join(2, start(1))
@@ -28,7 +28,7 @@ def test_an_end_that_was_seen_outlives_the_controller() -> None:
     assert successor.state.replicas[1].standing is LogStanding.RESTARTED
 
 
-def test_what_is_not_further_is_not_noted() -> None:
+def test_a_log_end_that_did_not_grow_is_not_recorded() -> None:
     """No write without news."""
     brokers = Brokers()
     brokers.join(1, start(1, end=5))
@@ -40,7 +40,7 @@ def test_what_is_not_further_is_not_noted() -> None:
 
 
 def test_the_last_refusal_is_kept_once() -> None:
-    """Who asks in a loop does not write in one; an unknown set keeps none."""
+    """Repeated requests cause one commit; an unknown set keeps no refusal."""
     refusal = NoteRefusal(
         NotedRefusal(
             ResponseCode.CONTROLLER_INVALID_MASTER, "broker 2 is not master", 2

@@ -1,5 +1,5 @@
 """
-What an operator may do to a set and its brokers.
+The changes by an operator to a set and its brokers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_a_learner_leaves_the_set() -> None:
 
 
 def test_neither_the_master_nor_the_last_member_becomes_a_learner() -> None:
-    """What they hold would be nobody's."""
+    """No member would have the messages any more."""
     brokers = _pair()
     assert (
         brokers.code(ChangeBroker(1, is_learner=True))
@@ -56,8 +56,8 @@ def test_neither_the_master_nor_the_last_member_becomes_a_learner() -> None:
     )
 
 
-def test_what_is_not_named_stays_as_it_is() -> None:
-    """And what is named as it is changes nothing."""
+def test_attributes_that_are_not_named_stay_unchanged() -> None:
+    """A value that is set already changes nothing."""
     brokers = _pair()
     brokers.do(ChangeBroker(2, priority=7), Done)
     brokers.do(ChangePolicy(preferred_id=2), Done)
@@ -91,14 +91,14 @@ def test_an_unknown_broker_is_refused(
 
 
 def test_an_unknown_set_has_no_policy() -> None:
-    """It is not made by asking for one."""
+    """The request does not create it."""
     command = ChangePolicy(is_automatic=False)
 
     assert Brokers().code(command) is ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
 
 
-def test_an_empty_disk_is_filled_after_an_operator_said_so() -> None:
-    """What was listed of it is forgotten, else no master would fill it."""
+def test_an_empty_disk_is_filled_after_a_re_admission() -> None:
+    """It leaves the lists; otherwise no master would fill it."""
     brokers = _pair()
     brokers.reach(2, 1, 900)
     brokers.do(SeeEnds(), Done)
@@ -121,7 +121,7 @@ def test_a_sound_broker_needs_no_operator() -> None:
     assert brokers.state == before
 
 
-def test_the_last_member_is_not_forgotten() -> None:
+def test_the_last_member_is_not_re_admitted() -> None:
     """An empty disk that was the whole set: what it acknowledged is lost, say so."""
     brokers = _pair()
     brokers.admit()

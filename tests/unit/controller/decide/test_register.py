@@ -1,5 +1,5 @@
 """
-What a process that registers is told, and what it ends (R38 to R44, R152, B1).
+The registration of a broker process (R38 to R44, R152, B1).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def test_a_java_master_that_registers_has_restarted() -> None:
 
 
 def test_a_sound_restart_stays_in_the_set_as_its_new_process() -> None:
-    """B2: the version of the set rises, so that the master hears of it (R118)."""
+    """B2: the SyncStateSet epoch rises, so that the master notices it (R118)."""
     brokers, a, _ = _pair()
     version = brokers.state.agreed.set_epoch
     b = brokers.register(2, start(2, is_clean=True))
@@ -102,7 +102,7 @@ def test_a_sound_restart_stays_in_the_set_as_its_new_process() -> None:
 
 
 def test_a_restart_that_may_have_lost_stays_listed_as_what_it_was() -> None:
-    """The master removes or admits it; nobody elects it."""
+    """The master removes or admits it; it is not elected."""
     brokers, a, b = _pair()
     brokers.register(2, start(2))
 
@@ -110,8 +110,8 @@ def test_a_restart_that_may_have_lost_stays_listed_as_what_it_was() -> None:
     assert brokers.state.replicas[1].standing is LogStanding.RESTARTED
 
 
-def test_a_copy_of_a_living_broker_is_turned_away() -> None:
-    """B1: else it would end the mastership of the one that works."""
+def test_a_copy_of_a_live_broker_is_refused() -> None:
+    """B1: otherwise it would end the mastership of the working process."""
     brokers, a, _ = _pair()
     refusal = brokers.refused(Register(1, "copy:1", start(1, bits=7)))
 
@@ -122,8 +122,10 @@ def test_a_copy_of_a_living_broker_is_turned_away() -> None:
     assert brokers.master == a
 
 
-def test_a_copy_is_turned_away_while_the_other_may_not_have_been_heard() -> None:
-    """C3: a controller that has just begun knows no heartbeats yet."""
+def test_a_copy_is_refused_while_heartbeats_of_the_other_process_may_be_missing() -> (
+    None
+):
+    """C3: a new leader has no heartbeats yet."""
     brokers, a, _ = _pair()
     brokers.die(1)
     brokers.may_replace = False
@@ -143,8 +145,8 @@ def test_a_copy_of_a_dead_broker_is_no_voter() -> None:
     assert frozenset({a}) == brokers.state.unreleased
 
 
-def test_a_cleaned_broker_is_told_what_to_do() -> None:
-    """R44: it is not left with a code that it gets for ever, and no word why."""
+def test_the_refusal_of_a_cleaned_broker_says_what_to_do() -> None:
+    """R44: the refusal explains the reason and the way out."""
     brokers, *_ = _pair()
     brokers.ask(Clean(frozenset({2}), with_living=True))
 

@@ -1,5 +1,5 @@
 """
-How a mastership ends, and its lease (B9, C3).
+The end of a mastership and of its lease (B9, C3).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_a_master_that_stepped_down_leaves_no_lease() -> None:
 
 
 def test_only_the_master_of_that_epoch_steps_down() -> None:
-    """A late word of an earlier mastership ends no later one."""
+    """A late message of an earlier mastership ends no later one."""
     brokers, a, b = _pair()
     assert brokers.code(StepDown(b, 1)) is ResponseCode.CONTROLLER_INVALID_MASTER
     assert brokers.code(StepDown(a, 0)) is ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
@@ -48,8 +48,8 @@ def test_only_the_master_of_that_epoch_steps_down() -> None:
     assert brokers.master == a
 
 
-def test_who_was_replaced_and_steps_down_late_ends_the_wait() -> None:
-    """R81: its own word is worth as much as the time."""
+def test_a_late_step_down_of_a_replaced_master_ends_the_wait() -> None:
+    """R81: its resignation is as good as the end of the lease."""
     brokers, a, _ = _pair()
     brokers.die(1)
     brokers.elect()
@@ -59,8 +59,8 @@ def test_who_was_replaced_and_steps_down_late_ends_the_wait() -> None:
     assert frozenset() == brokers.state.unreleased
 
 
-def test_a_word_of_an_earlier_mastership_ends_no_later_lease() -> None:
-    """B8: it was given up, but its process was elected again since, and replaced."""
+def test_a_resignation_of_an_earlier_mastership_ends_no_later_lease() -> None:
+    """B8: its process resigned, but was elected again since, and replaced."""
     brokers, a, b = _pair()
     brokers.do(StepDown(a, 1), Done)
     brokers.die(2)
@@ -90,7 +90,7 @@ def test_a_master_does_not_wait_for_its_own_former_lease() -> None:
     assert brokers.master == a
 
 
-def test_a_wait_that_is_over_is_over_once() -> None:
+def test_a_second_end_of_the_wait_changes_nothing() -> None:
     """Saying it again changes nothing."""
     brokers, *_ = _pair()
     before = brokers.state

@@ -1,5 +1,5 @@
 """
-Who a broker is: names that files can hold, codes, and what is not ours.
+The identity of a broker: names, check codes, and mismatches.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from lib.oracle.golden_data import GOLDEN
 
 from pystore.controller.identity.identity import (
     ConfiguredIdentity,
+    broker_identity_of,
     check_code,
-    misfit_of,
-    settled_of,
+    mismatch_of,
 )
 from pystore.errors import InvalidError
 from pystore.rocketmq.identity_file import (
@@ -53,7 +53,7 @@ def test_a_code_begins_with_the_address() -> None:
 
 
 def test_two_brokers_of_one_address_have_two_codes() -> None:
-    """At the same moment, too: who shows a code again is taken for the same broker."""
+    """Also at the same moment: equal codes mean the same broker."""
     one, other = (check_code("a:1", 7, bytes([n]) * 8) for n in (1, 2))
 
     assert one != other
@@ -83,20 +83,20 @@ def test_what_rocketmq_wrote_is_written_the_same() -> None:
             parse_temporary_identity(draft),
             temporary.encode(),
         )
-        assert "" == misfit_of(temporary, named) == misfit_of(ours, named)
+        assert "" == mismatch_of(temporary, named) == mismatch_of(ours, named)
 
 
-def test_an_identity_of_ours_fits_and_none_does_too() -> None:
-    """What is not stored is not somebody else's."""
+def test_an_own_identity_and_an_empty_store_fit() -> None:
+    """A store without an identity has no mismatch."""
     assert ["", "", ""] == [
-        misfit_of(stored, NAMED)
+        mismatch_of(stored, NAMED)
         for stored in (None, NAMED.with_id(1), TemporaryIdentity(NAMED.with_id(9), "x"))
     ]
 
 
 def test_an_identity_of_another_broker_set_says_what_to_do() -> None:
     """R12: one line, with both names."""
-    line = misfit_of(BrokerIdentity("c", "other", 3), NAMED)
+    line = mismatch_of(BrokerIdentity("c", "other", 3), NAMED)
 
     assert (
         "the store belongs to broker set 'other' (broker 3), and the configuration "
@@ -108,4 +108,8 @@ def test_names_and_id_are_those_of_either_form() -> None:
     """Confirmed or not."""
     settled = NAMED.with_id(4)
 
-    assert settled == settled_of(settled) == settled_of(TemporaryIdentity(settled, "x"))
+    assert (
+        settled
+        == broker_identity_of(settled)
+        == broker_identity_of(TemporaryIdentity(settled, "x"))
+    )

@@ -1,5 +1,5 @@
 """
-The negotiation of a broker id: what each answer leads to, and what it never does.
+The negotiation of a broker id: the effect of each answer.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ TAKEN = CallRefused(2014)
 
 @pytest.fixture
 def new() -> Negotiation:
-    """A broker that has not looked into its store yet."""
+    """Returns a broker that has not read its store yet."""
     codes = count()
     return Negotiation(NAMED, lambda: f"code{next(codes)}")
 
 
 @pytest.fixture
 def applying(new: Negotiation) -> Negotiation:
-    """One that has written down what it applies for."""
+    """Returns a broker that has stored its application."""
     return new.found(TEMPORARY)
 
 
 @pytest.fixture
 def registering(new: Negotiation) -> Negotiation:
-    """One that has its id."""
+    """Returns a broker that has its id."""
     return new.found(THIRD)
 
 
@@ -74,7 +74,7 @@ def _next(negotiation: Negotiation) -> NegotiationEffect | None:
 class TestTheWay:
     """A new broker, step by step."""
 
-    def test_a_new_broker_writes_down_what_it_applies_for_before(
+    def test_a_new_broker_stores_the_id_before_it_applies(
         self, new: Negotiation
     ) -> None:
         """R19, R22: and the id is its own once that is durable, too."""
@@ -107,10 +107,10 @@ class TestTheWay:
     def test_a_broker_that_applied_applies_again_by_the_same_code(
         self, new: Negotiation
     ) -> None:
-        """R25, R26: nothing is asked for, and no code is drawn."""
+        """R25, R26: no id is requested, and no code is drawn."""
         assert ApplyBrokerId("c", "b", 3, "code") == _next(new.found(TEMPORARY))
 
-    def test_what_pystore_adds_goes_with_the_registration(self) -> None:
+    def test_the_recovery_is_sent_with_the_registration(self) -> None:
         """A controller of RocketMQ passes over it."""
         found = Recovery(Incarnation(4, bytes(16)), "boot", LogEnd(7, 4711))
         now = Negotiation(NAMED, str, found).found(THIRD)
@@ -131,12 +131,12 @@ class TestTheWay:
 
 
 class TestWhatSettlesNothing:
-    """R28: an answer that is lost, or says something else, changes nothing."""
+    """R28: a lost or unclear answer changes nothing."""
 
     @pytest.mark.parametrize(
         "answer", [LOST, *(CallRefused(n) for n in (1, 2, 3, 2007, 2010, 2015, 9999))]
     )
-    def test_what_was_applied_for_is_kept_and_applied_for_again(
+    def test_the_application_is_kept_and_repeated(
         self, applying: Negotiation, answer: Any
     ) -> None:
         """Only the answer that the id is another broker's ends it."""
@@ -161,13 +161,13 @@ class TestWhatSettlesNothing:
     def test_a_registration_is_tried_again(
         self, registering: Negotiation, answer: Any
     ) -> None:
-        """R27, R44: under the same id; it is never given up for another one."""
+        """R27, R44: with the same id, which is never replaced by another one."""
         now = registering.answered(answer)
 
         assert isinstance(_next(now), Pause)
         assert _next(registering) == _next(now.paused())
 
-    def test_an_answer_ends_a_row_of_failures(self, new: Negotiation) -> None:
+    def test_an_answer_resets_the_count_of_failures(self, new: Negotiation) -> None:
         """The next pause is a first one again."""
         now = new.found(None).answered(LOST).paused().answered(LOST).paused()
         now = now.answered(NextBrokerId(3)).stored().answered(LOST)
@@ -179,7 +179,7 @@ class TestWhatSettlesNothing:
 class TestTaken:
     """R23, R29: the id is another broker's."""
 
-    def test_it_is_forgotten_and_another_one_is_asked_for(
+    def test_the_id_is_deleted_and_the_next_one_requested(
         self, applying: Negotiation
     ) -> None:
         """Durably, before."""
@@ -190,14 +190,14 @@ class TestTaken:
         now = now.answered(NextBrokerId(4))
         assert WriteTemp(TemporaryIdentity(NAMED.with_id(4), "code0")) == _next(now)
 
-    def test_a_counter_that_is_behind_is_told_and_asked_again(
+    def test_a_repeated_offer_of_a_taken_id_is_reported_and_retried(
         self, applying: Negotiation
     ) -> None:
         """R36: RocketMQ's counter can point at an id that exists, for ever."""
         now = applying.answered(TAKEN).stored().answered(NextBrokerId(3))
         pause = _next(now)
         assert isinstance(pause, Pause)
-        assert "counter is behind (R36)" in pause.reason
+        assert "another broker (R36)" in pause.reason
         now = now.paused()
         assert GetNextBrokerId("c", "b") == _next(now)
         # A controller that lost its records counts from 1 again, and means it.
@@ -215,7 +215,7 @@ class TestTaken:
 
 
 class TestTheStore:
-    """Files and records that fail, or are somebody else's."""
+    """Files and records that fail, or belong to another broker."""
 
     @pytest.mark.parametrize(
         "step",
@@ -226,7 +226,7 @@ class TestTheStore:
             NegotiationStep.FORGET,
         ],
     )
-    def test_after_a_failed_write_the_store_is_looked_at(
+    def test_the_store_is_read_after_a_failed_write(
         self, new: Negotiation, step: NegotiationStep
     ) -> None:
         """It may have been made: nothing is assumed."""
@@ -250,10 +250,10 @@ class TestTheStore:
             (BrokerIdentity("x", "b", 3), "cluster 'x' (broker 3)"),
             (BrokerIdentity("c", "x", 3), "broker set 'x' (broker 3)"),
             (TemporaryIdentity(BrokerIdentity("c", "x", 3), "d"), "set 'x' (broker 3)"),
-            (BrokerIdentity("c", "b", 0), "broker id 0, and controllers begin at 1"),
+            (BrokerIdentity("c", "b", 0), "broker id 0, but ids begin at 1"),
         ],
     )
-    def test_an_identity_that_is_not_ours_stops_the_broker(
+    def test_the_identity_of_another_broker_stops_the_negotiation(
         self, new: Negotiation, stored: Any, line: str
     ) -> None:
         """R12: nothing is sent and nothing is written; one line says what to do."""
@@ -265,7 +265,7 @@ class TestTheStore:
 
 
 def test_a_broker_that_was_cleaned_says_so(registering: Negotiation) -> None:
-    """R44: and goes on, in case it is admitted again."""
+    """R44: it continues, because an operator may re-admit it."""
     now = registering.answered(CallRefused(2010))
 
     assert "does not know broker 3 of 'b': it was cleaned there" in now.problem
@@ -286,7 +286,7 @@ def test_a_remark_stays_on_one_line(new: Negotiation) -> None:
     assert len(now.problem) < 300
 
 
-def test_what_the_table_does_not_list_is_our_mistake(new: Negotiation) -> None:
+def test_transitions_outside_the_table_are_errors(new: Negotiation) -> None:
     """Each pair is either listed or refused, and nothing leaves STOPPED."""
     for step in NegotiationStep:
         for event in NegotiationEvent:
@@ -300,7 +300,7 @@ def test_what_the_table_does_not_list_is_our_mistake(new: Negotiation) -> None:
         new.found(None).answered(Done())
 
 
-def test_what_was_written_down_is_forgotten_for_one_answer_only() -> None:
+def test_only_one_answer_deletes_the_stored_application() -> None:
     """R28, as the table has it."""
     to_forget = [
         pair for pair, to in NEGOTIATION.items() if to is NegotiationStep.FORGET
@@ -310,7 +310,7 @@ def test_what_was_written_down_is_forgotten_for_one_answer_only() -> None:
 
 
 def test_without_a_fault_a_broker_is_registered_in_six_steps() -> None:
-    """One look, two writes, three calls."""
+    """One read, two writes, three calls."""
     world = begin(1, Given())
     steps = []
     while (following := calm(world)) is not None:

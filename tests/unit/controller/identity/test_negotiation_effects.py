@@ -16,7 +16,7 @@ from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 
 def test_equal_effects_are_equal_values() -> None:
-    """What is asked for twice is the same thing."""
+    """Two equal requests are the same value."""
     temporary = TemporaryIdentity(BrokerIdentity("c", "b", 1), "code")
 
     assert 1 == len({WriteTemp(temporary), WriteTemp(temporary)})
@@ -25,6 +25,6 @@ def test_equal_effects_are_equal_values() -> None:
 
 
 def test_every_effect_is_frozen() -> None:
-    """Whoever carries one out cannot change what is carried out next."""
+    """An owner cannot change an effect."""
     assert 9 == len(get_args(NegotiationEffect))
     assert all(one.__dataclass_params__.frozen for one in get_args(NegotiationEffect))

@@ -43,7 +43,7 @@ def _way_to(world: World, worlds: Worlds) -> str:
 
 def test_no_id_leaks_and_none_is_used_by_two(worlds: Worlds) -> None:
     """
-    In every world: what is given is held by the store of whom it was given to.
+    In every world the store of a broker has the id that it was allocated.
     """
     bad = next((world for world in worlds if problem_of(world)), None)
 
@@ -52,8 +52,8 @@ def test_no_id_leaks_and_none_is_used_by_two(worlds: Worlds) -> None:
 
 def test_every_schedule_ends_registered_once_answers_come(worlds: Worlds) -> None:
     """
-    From wherever faults have led, both are registered, under different ids, when
-    nothing goes wrong any more.
+    From every world both brokers register with different ids once there are no more
+    faults.
     """
     good: set[World] = set()
     for world in worlds:
@@ -72,7 +72,7 @@ def _settled_id(stored: object) -> int:
     return stored.broker_id if isinstance(stored, BrokerIdentity) else 0
 
 
-def test_the_search_sees_what_it_is_made_for(worlds: Worlds) -> None:
+def test_the_search_reaches_the_crash_points_and_races(worlds: Worlds) -> None:
     """
     Each crash point of R24 to R27 is among the worlds, and so is the race of R29.
     """
@@ -108,16 +108,16 @@ def test_the_search_sees_what_it_is_made_for(worlds: Worlds) -> None:
 
 def test_ids_are_given_in_turn(worlds: Worlds) -> None:
     """
-    Two brokers never cost a set more than two ids, whatever went wrong.
+    Two brokers never use more than two ids, with any faults.
     """
     given = {frozenset(who for who, _ in given_of(w.controller)) for w in worlds}
 
     assert {frozenset(), frozenset({1}), frozenset({1, 2})} == given
 
 
-def test_one_broker_needs_no_luck_with_a_controller_that_gives_any_id() -> None:
+def test_the_negotiation_works_with_a_controller_that_allocates_any_id() -> None:
     """
-    RocketMQ's controllers give any free id (R36); nothing of this leans on order.
+    RocketMQ's controllers allocate any free id (R36); the order does not matter.
     """
     worlds = every_world(begin(1, Given(takes_any_id=True)))
 

@@ -1,5 +1,5 @@
 """
-A broker registers with a real store and a controller that answers as it is told.
+A broker registers with a real store and a scripted controller.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from pystore.metastore.schema import IDENTITY
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
-WHO = BrokerIdentity("c", "b", 1)
+BROKER = BrokerIdentity("c", "b", 1)
 LOST = CallUnanswered("no answer for 3000 ms")
 
 
 class Controller:
     """
-    Gives ids, and loses what it is told to lose.
+    A controller that allocates ids, and loses messages as scripted.
 
     Attributes:
-        given: the ids it gave.
+        given: the allocated ids.
         asked: the requests that came in.
         lost: for the n-th request: ``request`` or ``answer``; or what to answer.
     """
@@ -136,7 +136,7 @@ def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
     for count in (3, 4):
         with CommitLog(stage.root, segment_size=SEGMENT) as log:
             now = stage.run(log)
-        assert (NegotiationStep.REGISTERED, WHO, MasterInfo()) == (
+        assert (NegotiationStep.REGISTERED, BROKER, MasterInfo()) == (
             now.step,
             now.identity,
             now.mastership,
@@ -156,7 +156,7 @@ def test_each_request_and_each_answer_may_be_lost(
     """R28: 1012, 1013 and 1003; one id is given, by one code, whatever is lost."""
     stage.controller.lost = {number: fault, number + 1: fault}
 
-    assert WHO == stage.run(log).identity
+    assert BROKER == stage.run(log).identity
     assert 1 == len(stage.controller.given.ids)
     assert 2 == stage.controller.given.next_id
     assert [1, 2] == stage.pauses
@@ -175,7 +175,7 @@ def test_each_request_and_each_answer_may_be_lost(
         (2, NegotiationStep.REGISTER, (b"c#b#1", None)),
     ],
 )
-def test_a_broker_goes_on_where_it_stood_when_no_answer_came(
+def test_a_broker_continues_its_negotiation_after_lost_answers(
     stage: Stage,
     lost: int,
     step: NegotiationStep,
@@ -201,7 +201,7 @@ def test_a_broker_goes_on_where_it_stood_when_no_answer_came(
         )
     stage.pause = pause
     with CommitLog(stage.root) as log:
-        assert WHO == stage.run(log).identity
+        assert BROKER == stage.run(log).identity
     assert (b"c#b#1", None) == _files(stage.root)
     assert 2 == stage.controller.given.next_id
 
@@ -210,7 +210,7 @@ def test_a_broker_that_lost_the_race_takes_the_next_id(
     stage: Stage, log: CommitLog
 ) -> None:
     """R29: its store forgot the first one, and so did its files."""
-    first = TemporaryIdentity(WHO, "mine")
+    first = TemporaryIdentity(BROKER, "mine")
     IdentityStore(log.writer).write_temporary(first)
     stage.controller.given = Given(2, frozenset({(1, "another's")}))
 
@@ -232,16 +232,16 @@ def test_a_store_of_another_set_is_left_alone(stage: Stage, log: CommitLog) -> N
         with pytest.raises(InvalidError, match=r"belongs to .* '[bc]' .broker 1."):
             stage.run(log, named)
     assert asked == len(stage.controller.asked)
-    assert WHO == IdentityStore(log.writer).read()
+    assert BROKER == IdentityStore(log.writer).read()
 
 
-def test_a_damaged_record_is_never_taken_for_nobody(
+def test_a_damaged_identity_never_counts_as_none(
     stage: Stage, log: CommitLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R16: it stops, and says what is damaged."""
+    """R16: it stops and names the damaged record."""
     stage.run(log)
     asked = len(stage.controller.asked)
-    real = IDENTITY.encode(WHO)
+    real = IDENTITY.encode(BROKER)
     monkeypatch.setattr(type(IDENTITY), "encode", lambda *_: b"12345678" + real[8:])
     with log.writer.metastore.change() as change:
         change.write(IDENTITY, None)
@@ -256,7 +256,7 @@ def test_a_damaged_record_is_never_taken_for_nobody(
 def test_a_disk_that_fails_for_a_while_delays_the_registration(
     stage: Stage, log: CommitLog
 ) -> None:
-    """It says so once, and nothing is applied for before it is written down."""
+    """It reports the error once, and does not apply before the write is durable."""
     blocker = stage.root / "brokerIdentity-temp"
     blocker.mkdir()
 
@@ -266,7 +266,7 @@ def test_a_disk_that_fails_for_a_while_delays_the_registration(
             blocker.rmdir()
 
     stage.pause = pause
-    assert WHO == stage.run(log).identity
+    assert BROKER == stage.run(log).identity
     assert 3 == len(stage.pauses)
     assert 1 == len(stage.said)
     assert "cannot replace" in stage.said[0]

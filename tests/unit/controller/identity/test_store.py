@@ -20,8 +20,8 @@ from pystore.metastore.values import Identity
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
-WHO = BrokerIdentity("c", "b", 3)
-DRAFT = TemporaryIdentity(WHO, "127.0.0.1:10911;1;00")
+BROKER = BrokerIdentity("c", "b", 3)
+DRAFT = TemporaryIdentity(BROKER, "127.0.0.1:10911;1;00")
 OTHER = TemporaryIdentity(BrokerIdentity("c", "b", 4), "127.0.0.1:10911;2;00")
 
 
@@ -50,8 +50,8 @@ def _reopened(root: Path) -> Identity:
         return IdentityStore(log.writer).read()
 
 
-def test_a_new_store_is_nobody(root: Path, log: CommitLog) -> None:
-    """And asking writes nothing."""
+def test_a_new_store_has_no_identity(root: Path, log: CommitLog) -> None:
+    """A read writes nothing."""
     assert IdentityStore(log.writer).read() is None
     assert (None, None) == _files(root)
 
@@ -64,12 +64,12 @@ def test_an_identity_goes_from_one_file_to_the_other(
     store.write_temporary(DRAFT)
     assert (None, b"c#b#3#127.0.0.1:10911;1;00") == _files(root)
     assert DRAFT == store.read()
-    store.confirm(WHO)
+    store.confirm(BROKER)
     assert (b"c#b#3", None) == _files(root)
-    assert WHO == store.read()
+    assert BROKER == store.read()
 
 
-def test_what_was_applied_for_is_forgotten_in_both_places(
+def test_a_temporary_id_is_deleted_from_record_and_file(
     root: Path, log: CommitLog
 ) -> None:
     """R23."""
@@ -80,71 +80,71 @@ def test_what_was_applied_for_is_forgotten_in_both_places(
     assert (None, (None, None)) == (store.read(), _files(root))
 
 
-def test_a_verb_that_is_said_again_changes_nothing(root: Path, log: CommitLog) -> None:
-    """Who does not know whether it was done may do it again."""
+def test_a_repeated_operation_changes_nothing(root: Path, log: CommitLog) -> None:
+    """After an unknown outcome a broker may repeat it."""
     store = IdentityStore(log.writer)
     store.delete_temporary(DRAFT)
     for _ in range(2):
         store.write_temporary(DRAFT)
     for _ in range(2):
-        store.confirm(WHO)
+        store.confirm(BROKER)
 
-    assert (WHO, (b"c#b#3", None)) == (store.read(), _files(root))
+    assert (BROKER, (b"c#b#3", None)) == (store.read(), _files(root))
 
 
 def test_an_identity_is_never_overwritten(log: CommitLog) -> None:
-    """An id that is forgotten by mistake leaks, or is somebody else's soon."""
+    """An id that is lost by mistake leaks, or goes to another broker."""
     store = IdentityStore(log.writer)
-    with pytest.raises(InvalidError, match="belongs to nobody"):
-        store.confirm(WHO)
+    with pytest.raises(InvalidError, match="belongs to no broker"):
+        store.confirm(BROKER)
     store.write_temporary(DRAFT)
     with pytest.raises(InvalidError, match="broker 3 of c/b \\(not confirmed\\)"):
         store.write_temporary(OTHER)
     with pytest.raises(InvalidError, match="cannot become broker 4 of c/b"):
         store.confirm(OTHER.identity)
-    with pytest.raises(InvalidError, match="cannot become nobody"):
+    with pytest.raises(InvalidError, match="cannot become no broker"):
         store.delete_temporary(OTHER)
-    store.confirm(WHO)
+    store.confirm(BROKER)
     for verb, argument in (
         (store.write_temporary, DRAFT),
         (store.delete_temporary, DRAFT),
     ):
         with pytest.raises(InvalidError, match="belongs to broker 3 of c/b"):
             verb(argument)
-    assert WHO == store.read()
+    assert BROKER == store.read()
 
 
-@pytest.mark.parametrize("who", [DRAFT, WHO], ids=["temporary", "confirmed"])
+@pytest.mark.parametrize("identity", [DRAFT, BROKER], ids=["temporary", "confirmed"])
 @pytest.mark.parametrize("files_done", [0, 1])
-def test_a_crash_before_the_files_is_mended_at_the_next_look(
-    root: Path, who: TemporaryIdentity | BrokerIdentity, files_done: int
+def test_the_next_read_repairs_the_files_after_a_crash(
+    root: Path, identity: TemporaryIdentity | BrokerIdentity, files_done: int
 ) -> None:
     """The record is the truth; neither file alone is taken for another's work."""
     with CommitLog(root, segment_size=SEGMENT) as log:
         store = IdentityStore(log.writer)
-        if who is WHO:
+        if identity is BROKER:
             store.write_temporary(DRAFT)
         with log.writer.metastore.change() as change:
-            change.store_identity(who)
+            change.store_identity(identity)
         if files_done:
-            name = IDENTITY_FILE if who is WHO else TEMPORARY_IDENTITY_FILE
-            log.writer.export(name, who.encode())
+            name = IDENTITY_FILE if identity is BROKER else TEMPORARY_IDENTITY_FILE
+            log.writer.export(name, identity.encode())
     with CommitLog(root) as log:
         assert () == log.recovery.foreign
-        assert who == IdentityStore(log.writer).read()
-    expected = (b"c#b#3", None) if who is WHO else (None, DRAFT.encode())
+        assert identity == IdentityStore(log.writer).read()
+    expected = (b"c#b#3", None) if identity is BROKER else (None, DRAFT.encode())
     assert expected == _files(root)
 
 
 def test_a_file_that_was_removed_comes_back(root: Path) -> None:
-    """R18: unlike a Java broker, it does not become a new one for that."""
+    """R18: unlike a Java broker, it does not request a new id then."""
     with CommitLog(root, segment_size=SEGMENT) as log:
         store = IdentityStore(log.writer)
         store.write_temporary(DRAFT)
-        store.confirm(WHO)
+        store.confirm(BROKER)
     (root / IDENTITY_FILE).unlink()
 
-    assert (WHO, (b"c#b#3", None)) == (_reopened(root), _files(root))
+    assert (BROKER, (b"c#b#3", None)) == (_reopened(root), _files(root))
 
 
 def test_a_negotiation_of_a_java_broker_goes_on_and_its_result_counts(
@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_read_stops_the_opening(
 def test_a_file_that_cannot_be_written_loses_nothing(
     root: Path, log: CommitLog
 ) -> None:
-    """It says so, the record has it, and the file follows when it can."""
+    """The record has the identity, and the file follows later."""
     store = IdentityStore(log.writer)
     (root / TEMPORARY_IDENTITY_FILE).mkdir()
     for verb in (lambda: store.write_temporary(DRAFT), store.read):

@@ -1,5 +1,5 @@
 """
-What a term allows, and until when (C2, C3).
+The authority of a term (C2, C3).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def test_a_commit_is_due_with_every_third_of_the_session() -> None:
     assert 104 * SECOND == authority.prove_at_ns
 
 
-def test_the_lock_of_a_process_proves_its_term_while_it_lives() -> None:
-    """LMDB: the operating system gives it to nobody else."""
+def test_a_process_lock_proves_the_term_for_the_life_of_the_process() -> None:
+    """LMDB: no other process gets the lock."""
     authority = _authority(None)
 
     assert authority.until_ns is None
@@ -53,8 +53,8 @@ def test_the_lock_of_a_process_proves_its_term_while_it_lives() -> None:
     assert authority.is_proven(10**9 * SECOND)
 
 
-def test_a_fresh_term_replaces_nobody() -> None:
-    """C3, R226: for the longest lease after the campaign had its answer."""
+def test_a_new_term_replaces_no_master() -> None:
+    """C3, R226: during the longest lease after the answer of the campaign."""
     authority = _authority()
 
     assert not authority.may_replace(112 * SECOND - 1)

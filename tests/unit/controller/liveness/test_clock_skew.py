@@ -1,5 +1,5 @@
 """
-What is granted, of what somebody else waits.
+Granted time and waited time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def test_two_elevenths_are_taken_off() -> None:
 
 
 @given(lengths)
-def test_what_is_granted_is_over_before_it_was_waited_for(length: int) -> None:
+def test_granted_time_ends_before_waited_time(length: int) -> None:
     """On the slowest clock and on the fastest."""
     slowest, fastest = Fraction(SLOW, 10), Fraction(FAST, 10)
 

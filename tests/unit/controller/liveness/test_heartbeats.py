@@ -1,5 +1,5 @@
 """
-Whose heartbeat counts, and until when.
+The validity of heartbeats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JAVA = Heartbeat(1, 5, position=LogEnd(3, 70), timeout_ms=3_000)
 def _heard(*beats: Heartbeat, at: int = 0) -> Heartbeats:
     liveness = Heartbeats()
     for one in beats:
-        liveness.hear(SET, one, at)
+        liveness.receive(SET, one, at)
     return liveness
 
 
@@ -37,45 +37,45 @@ def test_a_heartbeat_counts_for_as_long_as_it_says() -> None:
     """R234: by the controller's clock, to its last moment; 10 s if it says nothing."""
     liveness = _heard(JAVA, Heartbeat(2, 6), replace(JAVA, broker_id=3, timeout_ms=-1))
 
-    assert {1, 2, 3} == liveness.pulses(SET, 3 * SECOND).keys()
-    assert {2, 3} == liveness.pulses(SET, 3 * SECOND + 1).keys()
-    assert {} == liveness.pulses(SET, 10 * SECOND + 1)
+    assert {1, 2, 3} == liveness.last_heartbeats(SET, 3 * SECOND).keys()
+    assert {2, 3} == liveness.last_heartbeats(SET, 3 * SECOND + 1).keys()
+    assert {} == liveness.last_heartbeats(SET, 10 * SECOND + 1)
 
 
-def test_what_a_heartbeat_says_is_what_decisions_are_made_from() -> None:
+def test_decisions_use_the_values_of_the_heartbeat() -> None:
     """All that ranks and excludes."""
     liveness = _heard(replace(BEAT, is_ill=True))
 
-    pulse = LastHeartbeat(incarnation(2), LogEnd(3, 70), 9, is_ill=True)
-    assert {1: pulse} == liveness.pulses(SET, 0)
-    assert {} == liveness.pulses(TWIN, 0)
+    last_heartbeat = LastHeartbeat(incarnation(2), LogEnd(3, 70), 9, is_ill=True)
+    assert {1: last_heartbeat} == liveness.last_heartbeats(SET, 0)
+    assert {} == liveness.last_heartbeats(TWIN, 0)
 
 
-def test_who_dies_during_a_decision_is_alive_in_it() -> None:
-    """R71: who is alive is looked at once, and that stays as it was."""
+def test_a_broker_that_dies_during_a_decision_is_alive_in_it() -> None:
+    """R71: the live brokers are read once per decision."""
     brokers = Brokers()
     brokers.join(1, start(1))
     liveness = Heartbeats()
-    liveness.hear(SET, Heartbeat(1, 5, incarnation(1)), 0)
-    facts = Facts(liveness.pulses(SET, 0))
+    liveness.receive(SET, Heartbeat(1, 5, incarnation(1)), 0)
+    facts = Facts(liveness.last_heartbeats(SET, 0))
     liveness.close(5)
     decision = decide(brokers.state, Elect(Trigger.BROKER, 1), facts)
 
-    assert {} == liveness.pulses(SET, 0)
+    assert {} == liveness.last_heartbeats(SET, 0)
     assert isinstance(decision, Accepted)
     assert isinstance(decision.reply, Election)
     assert ResponseCode.SUCCESS is decision.reply.code
 
 
-def test_who_is_new_is_said() -> None:
-    """The first, one who was dead, another process; nobody else."""
+def test_a_new_process_is_reported_as_new() -> None:
+    """A first heartbeat, one after a death, and one of another process are new."""
     liveness = Heartbeats()
 
-    assert liveness.hear(SET, BEAT, 0)
-    assert not liveness.hear(SET, replace(BEAT, sent_ns=101), SECOND)
-    assert liveness.hear(SET, replace(BEAT, sent_ns=102), 12 * SECOND)
+    assert liveness.receive(SET, BEAT, 0)
+    assert not liveness.receive(SET, replace(BEAT, sent_ns=101), SECOND)
+    assert liveness.receive(SET, replace(BEAT, sent_ns=102), 12 * SECOND)
     newer = replace(BEAT, incarnation=incarnation(3), sent_ns=7)
-    assert liveness.hear(SET, newer, 12 * SECOND)
+    assert liveness.receive(SET, newer, 12 * SECOND)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,15 @@ def test_who_is_new_is_said() -> None:
         replace(BEAT, connection=9),
     ],
 )
-def test_what_is_older_or_a_copy_never_replaces(late: Heartbeat) -> None:
+def test_an_older_heartbeat_or_a_copy_never_replaces_the_last_one(
+    late: Heartbeat,
+) -> None:
     """An older process, a copy of this one, and what was overtaken on the way."""
     liveness = _heard(BEAT)
 
-    assert not liveness.hear(SET, late, SECOND)
+    assert not liveness.receive(SET, late, SECOND)
     assert [BEAT] == list(liveness.alive(SET, SECOND))
-    assert {} == liveness.pulses(SET, 10 * SECOND + 1)
+    assert {} == liveness.last_heartbeats(SET, 10 * SECOND + 1)
 
 
 def test_an_older_process_stays_dead_after_the_newer_one_has_died() -> None:
@@ -102,44 +104,44 @@ def test_an_older_process_stays_dead_after_the_newer_one_has_died() -> None:
     liveness = _heard(replace(BEAT, incarnation=incarnation(3)))
     liveness.close(5)
 
-    assert not liveness.hear(SET, replace(BEAT, connection=9), SECOND)
-    assert {} == liveness.pulses(SET, SECOND)
+    assert not liveness.receive(SET, replace(BEAT, connection=9), SECOND)
+    assert {} == liveness.last_heartbeats(SET, SECOND)
 
 
-def test_a_shorter_log_of_the_same_process_is_believed() -> None:
+def test_a_shorter_log_of_the_same_process_is_accepted() -> None:
     """R72, R243: it cut what it held; its rank falls."""
     liveness = _heard(BEAT, replace(BEAT, sent_ns=101, position=LogEnd(3, 50)))
 
-    assert LogEnd(3, 50) == liveness.pulses(SET, 0)[1].position
+    assert LogEnd(3, 50) == liveness.last_heartbeats(SET, 0)[1].position
 
 
 def test_a_connection_that_ends_takes_its_brokers_along() -> None:
-    """R241: at once, of whatever sets."""
+    """R241: at once, in all sets."""
     liveness = _heard(BEAT, Heartbeat(2, 6))
-    liveness.hear(TWIN, Heartbeat(7, 5), 0)
+    liveness.receive(TWIN, Heartbeat(7, 5), 0)
 
     assert [(SET, 1), (TWIN, 7)] == sorted(liveness.close(5))
-    assert {2} == liveness.pulses(SET, 0).keys()
+    assert {2} == liveness.last_heartbeats(SET, 0).keys()
     assert [] == liveness.close(5)
 
 
 def test_the_newest_connection_counts() -> None:
-    """R244: the end of one before it is nobody's death."""
+    """R244: the end of an older connection kills no broker."""
     liveness = _heard(JAVA, replace(JAVA, connection=8), JAVA)
 
     assert [] == liveness.close(5)
-    assert {1} == liveness.pulses(SET, 0).keys()
+    assert {1} == liveness.last_heartbeats(SET, 0).keys()
     assert [(SET, 1)] == liveness.close(8)
 
 
-def test_what_was_read_before_the_end_of_its_connection_revives_nobody() -> None:
+def test_a_heartbeat_of_a_closed_connection_does_not_revive_its_broker() -> None:
     """A killed process would live on for ten seconds."""
     liveness = _heard(BEAT)
     liveness.close(5)
 
-    assert not liveness.hear(SET, replace(BEAT, sent_ns=101), 0)
-    assert {} == liveness.pulses(SET, 0)
-    assert liveness.hear(SET, replace(BEAT, sent_ns=101, connection=6), 0)
+    assert not liveness.receive(SET, replace(BEAT, sent_ns=101), 0)
+    assert {} == liveness.last_heartbeats(SET, 0)
+    assert liveness.receive(SET, replace(BEAT, sent_ns=101, connection=6), 0)
 
 
 def test_a_java_broker_that_is_left_on_an_older_connection_is_alive() -> None:
@@ -147,8 +149,8 @@ def test_a_java_broker_that_is_left_on_an_older_connection_is_alive() -> None:
     liveness = _heard(JAVA, replace(JAVA, connection=8))
     liveness.close(8)
 
-    assert liveness.hear(SET, JAVA, SECOND)
-    assert {1} == liveness.pulses(SET, SECOND).keys()
+    assert liveness.receive(SET, JAVA, SECOND)
+    assert {1} == liveness.last_heartbeats(SET, SECOND).keys()
 
 
 def test_rocketmq_takes_over_from_pystore_and_back() -> None:
@@ -156,16 +158,16 @@ def test_rocketmq_takes_over_from_pystore_and_back() -> None:
     liveness = _heard(BEAT)
     liveness.close(5)
 
-    assert liveness.hear(SET, replace(JAVA, connection=6), 0)
-    assert not liveness.hear(SET, replace(BEAT, connection=7), SECOND)
-    assert liveness.hear(SET, replace(BEAT, connection=8), 4 * SECOND)
+    assert liveness.receive(SET, replace(JAVA, connection=6), 0)
+    assert not liveness.receive(SET, replace(BEAT, connection=7), SECOND)
+    assert liveness.receive(SET, replace(BEAT, connection=8), 4 * SECOND)
 
 
-def test_whose_time_has_ended_is_said_once() -> None:
-    """Not who was heard again, and not who is gone already."""
+def test_an_expired_broker_is_returned_once() -> None:
+    """Neither a broker with a new heartbeat nor one that was removed."""
     liveness = _heard(BEAT, replace(JAVA, broker_id=2), Heartbeat(3, 7))
     liveness.close(7)
-    liveness.hear(SET, replace(BEAT, sent_ns=101), 8 * SECOND)
+    liveness.receive(SET, replace(BEAT, sent_ns=101), 8 * SECOND)
 
     assert 3 * SECOND == liveness.expires_ns
     assert [] == liveness.expire(3 * SECOND)
@@ -176,14 +178,14 @@ def test_whose_time_has_ended_is_said_once() -> None:
 
 
 def test_a_time_out_that_becomes_shorter_is_noticed_in_time() -> None:
-    """The broker was told so by its operator."""
+    """Its operator changed the configuration."""
     liveness = _heard(Heartbeat(1, 5), Heartbeat(1, 5, timeout_ms=1_000))
 
     assert [(SET, 1)] == liveness.expire(2 * SECOND)
     assert [] == liveness.expire(20 * SECOND)
 
 
-def test_a_cleaned_broker_was_never_heard() -> None:
+def test_a_cleaned_broker_is_like_a_new_one() -> None:
     """Nothing is left to compare with."""
     liveness = _heard(BEAT)
     liveness.forget(SET, 1)
@@ -191,7 +193,7 @@ def test_a_cleaned_broker_was_never_heard() -> None:
 
     assert [] == liveness.close(5)
     assert [] == liveness.expire(20 * SECOND)
-    assert liveness.hear(SET, replace(BEAT, incarnation=incarnation(1)), 0)
+    assert liveness.receive(SET, replace(BEAT, incarnation=incarnation(1)), 0)
 
 
 beats = st.builds(
@@ -205,10 +207,10 @@ beats = st.builds(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), beats | st.integers(1, 3) | st.none())))
-def test_all_that_die_are_told_and_the_heap_stays_small(
+def test_every_death_is_returned_and_the_heap_stays_small(
     steps: list[tuple[int, Heartbeat | int | None]],
 ) -> None:
-    """Whatever comes in whatever order: who is alive, is so by his last heartbeat."""
+    """In any order of events the last heartbeat decides."""
     liveness, now, alive = Heartbeats(), 0, set[int]()
     for pause, step in steps:
         now += pause * 1_000_000
@@ -216,28 +218,28 @@ def test_all_that_die_are_told_and_the_heap_stays_small(
             assert broker_id in alive
             alive.remove(broker_id)
         if isinstance(step, Heartbeat):
-            if liveness.hear(SET, step, now):
+            if liveness.receive(SET, step, now):
                 alive.add(step.broker_id)
         elif step is not None:
             alive -= {one for _, one in liveness.close(step)}
-        assert alive == liveness.pulses(SET, now).keys()
+        assert alive == liveness.last_heartbeats(SET, now).keys()
         assert liveness.expires_ns is not None or not alive
     now += 5_000_000
     assert alive == {one for _, one in liveness.expire(now)}
     assert liveness.expires_ns is None
 
 
-def test_a_registration_that_was_long_under_way_is_known_by_its_connection() -> None:
+def test_a_late_registration_is_detected_by_its_connection() -> None:
     """
-    Its process has died, and the next one has registered or is heard on a newer
-    connection, or was: who died last has the last word.
+    Its process is dead, and the next one registered or sent heartbeats on a newer
+    connection: the newest connection decides.
     """
     liveness, first, second = Heartbeats(), incarnation(1), incarnation(2)
 
     assert liveness.enter(SET, 1, first, 5)
     assert liveness.enter(SET, 1, second, 7)
     assert not liveness.enter(SET, 1, first, 5)
-    liveness.hear(SET, replace(JAVA, connection=8), 0)
+    liveness.receive(SET, replace(JAVA, connection=8), 0)
     liveness.close(8)
     assert not liveness.enter(SET, 1, second, 7)
     assert liveness.enter(SET, 2, first, 1)
@@ -247,7 +249,7 @@ def test_a_registration_that_was_long_under_way_is_known_by_its_connection() -> 
 
 
 def test_a_process_may_register_on_the_older_of_its_connections() -> None:
-    """One to the address it was configured with, and one to that which 1005 told."""
+    """One connection to the configured address, and one to the address from 1005."""
     liveness = Heartbeats()
     for process in (incarnation(1), None):
         assert liveness.enter(SET, 1, process, 20)

@@ -1,5 +1,5 @@
 """
-Who gets a lease, how long it is, and when it is over (C1 to C3).
+Leases: their holders, lengths and ends (C1 to C3).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_the_master_is_granted_what_clocks_leave_of_a_heartbeat() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "asker", "epoch"),
+    ("state", "requester", "epoch"),
     [
         (STATE, OTHER, 3),
         (STATE, Member(1, incarnation(5)), 3),
@@ -51,16 +51,18 @@ def test_the_master_is_granted_what_clocks_leave_of_a_heartbeat() -> None:
         (replace(STATE, unreleased=frozenset({OTHER})), MASTER, 3),
     ],
 )
-def test_nobody_else_is_granted_any(state: SetState, asker: Member, epoch: int) -> None:
+def test_only_the_master_gets_a_lease(
+    state: SetState, requester: Member, epoch: int
+) -> None:
     """Nor the master in another epoch, or while a former one's lease may run."""
     leases = _leases()
 
-    assert 0 == leases.grant(state, asker, epoch, 10_000, NOW)
-    assert BEGAN + 10 * SECOND == leases.end_ns(state.key, asker)
+    assert 0 == leases.grant(state, requester, epoch, 10_000, NOW)
+    assert BEGAN + 10 * SECOND == leases.end_ns(state.key, requester)
 
 
 def test_no_lease_is_longer_than_the_term_is_proven() -> None:
-    """C2: it is over before anybody else can lead; without proof there is none."""
+    """C2: it ends before another controller can lead; without proof there is none."""
     leases = _leases(11)
 
     assert 8_181 == leases.grant(STATE, MASTER, 3, 10_000, NOW)
@@ -70,7 +72,7 @@ def test_no_lease_is_longer_than_the_term_is_proven() -> None:
 
 
 def test_a_lease_is_waited_for_from_the_answer_on() -> None:
-    """By whichever of its grants ends last."""
+    """The last end of its grants counts."""
     leases = _leases()
     leases.grant(STATE, MASTER, 3, 10_000, NOW)
     leases.grant(STATE, MASTER, 3, 1_000, NOW + SECOND)

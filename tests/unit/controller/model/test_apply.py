@@ -1,5 +1,5 @@
 """
-Events change a state once, whatever they say (R112, R232; B1).
+Each event changes a state once (R112, R232; B1).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from pystore.controller.model.state import LossRange, NotedRefusal, SetState
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import Member
 
-NOBODY = Member(9)
+UNKNOWN = Member(9)
 CHANGES: list[Change] = [
     IdApplied(1, "code", "host:1"),
     BrokerRegistered(9, "a", None, "", LogStanding.SOUND, LogEnd(), LogEnd()),
     MastershipEnded(is_released=False),
-    MasterElected(NOBODY),
-    SetChanged(frozenset({NOBODY}), frozenset()),
+    MasterElected(UNKNOWN),
+    SetChanged(frozenset({UNKNOWN}), frozenset()),
     BrokersCleaned(frozenset({9})),
     BrokerChanged(9, is_learner=True, priority=1),
     PolicyChanged(None, is_automatic=True),
     Readmitted(9),
-    LeasesEnded(frozenset({NOBODY})),
+    LeasesEnded(frozenset({UNKNOWN})),
     EndsSeen(((9, LogEnd(1, 1)),)),
     RefusalNoted(NotedRefusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
 ]
@@ -50,7 +50,7 @@ CHANGES: list[Change] = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda one: type(one).__name__)
 def test_an_event_is_applied_once_and_never_raises(change: Change) -> None:
-    """Also one about a broker that is not there; twice is as once."""
+    """Also an event about an unknown broker; a repeated one changes nothing."""
     state = SetState("c", "b", version=4)
     after = apply(state, SetEvent(4, change))
 
@@ -61,7 +61,7 @@ def test_an_event_is_applied_once_and_never_raises(change: Change) -> None:
 
 
 def test_events_of_two_decisions_on_one_state_exclude_each_other() -> None:
-    """Whichever is committed first; of the other nothing is taken."""
+    """The first committed decision wins; the other changes nothing."""
     state = SetState("c", "b")
     first = SetEvent(0, IdApplied(1, "a;1", "a"))
     second = SetEvent(0, IdApplied(1, "b;1", "b"))
@@ -79,7 +79,7 @@ def test_an_id_that_is_there_stays_whose_it_is() -> None:
 
 
 def test_losses_and_tombstones_do_not_grow_without_end() -> None:
-    """A set that lives for years stays one small record."""
+    """The record of an old set stays small."""
     state = SetState("c", "b")
     for number in range(1, TOMBSTONES_MAX + 9):
         changes = (

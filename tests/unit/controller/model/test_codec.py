@@ -1,5 +1,5 @@
 """
-A state as bytes: what comes back, and what is refused.
+States as bytes: encoding, decoding and refusals.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ positions = st.builds(LogEnd, st.integers(-1, 2**40), st.integers(-1, 2**62))
 @st.composite
 def states(draw: st.DrawFn) -> SetState:
     """
-    States that hold together, with every field filled in some of them.
+    Valid states, with every field set in some of them.
     """
     replicas = []
     for broker_id in sorted(draw(st.sets(st.integers(1, 9), max_size=4))):
-        who = draw(starts)
+        incarnation = draw(starts)
         replicas.append(
             RegisteredBroker(
                 broker_id,
                 draw(texts),
                 draw(texts),
-                who,
-                who.counter if who else 0,
+                incarnation,
+                incarnation.counter if incarnation else 0,
                 draw(texts),
                 draw(st.sampled_from(LogStanding)),
                 draw(positions),
@@ -86,7 +86,7 @@ def states(draw: st.DrawFn) -> SetState:
 
 def _forged(plain: object) -> bytes:
     """
-    Returns a record whose checksum holds, whatever it says.
+    Returns a record with a valid checksum for any content.
     """
     body = json.dumps(plain).encode()
     return b"pystore-set 1 %s %s" % (xxhash.xxh3_64_hexdigest(body).encode(), body)
@@ -94,7 +94,7 @@ def _forged(plain: object) -> bytes:
 
 @given(states())
 @settings(max_examples=40)
-def test_a_state_comes_back_as_it_was(state: SetState) -> None:
+def test_a_state_survives_encoding_and_decoding(state: SetState) -> None:
     """T11: values, not only keys; and the same state is the same bytes."""
     assert () == violations(state)
     assert state == decode(encode(state), "key")
@@ -106,7 +106,7 @@ def test_a_state_comes_back_as_it_was(state: SetState) -> None:
 def test_damaged_bytes_are_one_clear_error(
     state: SetState, data: st.DataObject
 ) -> None:
-    """Whatever byte is another, wherever the record ends."""
+    """For each changed byte and each truncation."""
     raw = bytearray(encode(state))
     at = data.draw(st.integers(0, len(raw) - 1))
     cut = bytes(raw[:at])
@@ -118,7 +118,7 @@ def test_damaged_bytes_are_one_clear_error(
 
 
 @given(st.binary(max_size=60))
-def test_bytes_of_somebody_else_are_no_record(raw: bytes) -> None:
+def test_foreign_bytes_are_not_a_record(raw: bytes) -> None:
     """Nothing but the one error is raised for any bytes."""
     with pytest.raises(FormatError):
         decode(raw, "key")
@@ -148,19 +148,19 @@ def test_a_later_version_is_left_alone() -> None:
         ("replicas", {}),
     ],
 )
-def test_a_field_of_another_kind_is_refused(field: str, wrong: object) -> None:
-    """Also if the checksum holds: no state is made of it."""
+def test_a_field_of_another_type_is_refused(field: str, wrong: object) -> None:
+    """Also with a valid checksum."""
     plain = json.loads(encode(SetState("c", "b")).split(b" ", 3)[3])
     assert decode(_forged(plain), "key") == SetState("c", "b")
 
     with pytest.raises(FormatError, match="record key: "):
         decode(_forged(plain | {field: wrong}), "key")
     for strange in (plain | {"another": 1}, [plain], 7, None):
-        with pytest.raises(FormatError, match="not of its kind"):
+        with pytest.raises(FormatError, match="invalid value"):
             decode(_forged(strange), "key")
 
 
-def test_a_set_with_a_history_comes_back() -> None:
+def test_a_set_with_a_history_survives_encoding_and_decoding() -> None:
     """Elections, losses, tombstones and refusals."""
     brokers = Brokers()
     a, b = brokers.join(1, start(1)), brokers.join(2, start(1))

@@ -1,5 +1,5 @@
 """
-Why a replica is not in the set, in one line.
+The reason why a replica is not in sync, in one line.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ STATE = SetState(
 )  # fmt: skip
 
 
-def _why(pulses: dict[int, LastHeartbeat], **changed: object) -> str:
+def _why(last_heartbeats: dict[int, LastHeartbeat], **changed: object) -> str:
     replica = replace(SECOND, **changed)  # type: ignore[arg-type]
-    return why_missing(STATE, Facts(pulses), replica)
+    return why_missing(STATE, Facts(last_heartbeats), replica)
 
 
 def test_a_member_is_not_missing() -> None:
@@ -43,8 +43,8 @@ def test_a_member_is_not_missing() -> None:
     ("epoch", "end", "line"),
     [
         (3, 400, "it is 600 bytes behind the master"),
-        (2, 2000, "its log ends in epoch 2, the master's in 3"),
-        (3, 1000, "the master has not asked for it yet"),
+        (2, 2000, "its log ends in epoch 2, the master's log in epoch 3"),
+        (3, 1000, "the master has not requested its admission yet"),
     ],
 )
 def test_a_sound_replica_is_behind_or_has_to_wait(
@@ -55,12 +55,12 @@ def test_a_sound_replica_is_behind_or_has_to_wait(
     assert line == _why({1: MASTER, 2: own})
 
 
-def test_what_an_operator_has_to_do_is_said() -> None:
-    """And what nobody has to do anything about."""
+def test_the_reason_names_the_operators_next_step() -> None:
+    """Other reasons need no operator."""
     both = {1: MASTER, 2: MASTER}
     assert "it is a learner" == _why(both, is_learner=True)
-    assert "no heartbeat is heard of it" == _why({1: MASTER})
-    assert "no master is alive that could admit it" == _why({2: MASTER})
+    assert "its heartbeats do not arrive" == _why({1: MASTER})
+    assert "there is no live master to admit it" == _why({2: MASTER})
     assert "readmitBroker" in _why(both, standing=LogStanding.COPIED)
     assert "readmitBroker" in _why(both, standing=LogStanding.WIPED)
     assert "its restart may have lost" in _why(both, standing=LogStanding.RESTARTED)

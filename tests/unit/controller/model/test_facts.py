@@ -1,5 +1,5 @@
 """
-Whose heartbeat counts for whom (B1, R72).
+The heartbeats that count for a broker (B1, R72).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pystore.controller.model.replica import RegisteredBroker
 NOW = RegisteredBroker(1, "", "", incarnation(2), 2, recovered=LogEnd(3, 50))
 
 
-def _facts(pulse: LastHeartbeat) -> Facts:
-    return Facts({1: pulse})
+def _facts(last_heartbeat: LastHeartbeat) -> Facts:
+    return Facts({1: last_heartbeat})
 
 
 def test_only_the_registered_process_is_alive() -> None:
-    """Not its predecessor, not its copy, and nobody without a heartbeat."""
+    """Neither a previous process nor a copy, nor a broker without a heartbeat."""
     assert _facts(LastHeartbeat(incarnation(2))).is_alive(NOW)
     for other in (incarnation(1), incarnation(3), incarnation(2, 7), None):
         assert not _facts(LastHeartbeat(other)).is_alive(NOW)
@@ -26,7 +26,7 @@ def test_only_the_registered_process_is_alive() -> None:
     assert not Facts().is_alive(None)
 
 
-def test_a_log_ends_where_its_process_says() -> None:
+def test_the_log_end_is_that_of_the_registered_process() -> None:
     """Also if that is less than it began with; else where it began."""
     told = LastHeartbeat(incarnation(2), LogEnd(3, 20))
 

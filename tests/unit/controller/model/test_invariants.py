@@ -1,5 +1,5 @@
 """
-What is found wrong with a state, and with a step.
+The invariants of states and of steps.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
-from pystore.controller.model.invariants import backslides, violations
+from pystore.controller.model.invariants import regressions, violations
 from pystore.controller.model.replica import Tombstone
 from pystore.controller.model.state import LossRange, SetState
 from pystore.replicaset import AgreedSet, Member
@@ -33,9 +33,9 @@ FOREIGN = Member(7)
     [
         (replace(GOOD, replicas=(A, A)), "not unique"),
         (replace(GOOD, replicas=(B, A)), "not unique and ascending"),
-        (replace(GOOD, tombstones=(Tombstone(2, ""),)), "there and cleaned"),
-        (replace(GOOD, next_id=2), "never given away"),
-        (replace(GOOD, agreed=AgreedSet(frozenset({FOREIGN}), 1)), "not known"),
+        (replace(GOOD, tombstones=(Tombstone(2, ""),)), "registered and cleaned"),
+        (replace(GOOD, next_id=2), "never allocated"),
+        (replace(GOOD, agreed=AgreedSet(frozenset({FOREIGN}), 1)), "not registered"),
         (replace(GOOD, agreed=AgreedSet(frozenset({B.member}), 1)), "not in its set"),
         (
             replace(
@@ -51,21 +51,23 @@ FOREIGN = Member(7)
             ),
             "listed twice",
         ),
-        (replace(GOOD, is_founded=False), "before it had a master"),
+        (replace(GOOD, is_founded=False), "never had a master"),
         (replace(GOOD, replicas=(replace(A, incarnation=None), B)), "registered"),
         (replace(GOOD, unreleased=frozenset({A.member})), "its own lease"),
         (replace(GOOD, epoch=-1), "negative"),
         (replace(GOOD, epoch=0), "without an epoch"),
         (replace(GOOD, losses=(LossRange(1, 5, 5, "power"),)), "loss is empty"),
-        (replace(GOOD, losses=(LossRange(9, 1, 2, "power"),)), "still to come"),
+        (replace(GOOD, losses=(LossRange(9, 1, 2, "power"),)), "future epoch"),
         (replace(GOOD, preferred_id=7), "preferred"),
         (replace(GOOD, replicas=(A, replace(B, is_learner=True))), "learner 2"),
         (replace(GOOD, replicas=(A, replace(B, incarnation=None))), "another process"),
-        (replace(GOOD, replicas=(A, replace(B, counter_max=0))), "as often"),
+        (replace(GOOD, replicas=(A, replace(B, counter_max=0))), "recorded maximum"),
     ],
 )
-def test_a_broken_state_is_told(state: SetState, wrong: str) -> None:
-    """Each rule is broken once, and says so."""
+def test_each_broken_invariant_of_a_state_is_reported(
+    state: SetState, wrong: str
+) -> None:
+    """Each invariant is broken once and reported."""
     assert () == violations(GOOD)
     assert any(wrong in line for line in violations(state)), violations(state)
 
@@ -73,26 +75,29 @@ def test_a_broken_state_is_told(state: SetState, wrong: str) -> None:
 @pytest.mark.parametrize(
     ("after", "wrong"),
     [
-        (replace(GOOD, version=0), "version fell"),
-        (replace(GOOD, next_id=1), "next id fell"),
-        (replace(GOOD, epoch=0), "epoch fell"),
-        (replace(GOOD, agreed=AgreedSet()), "set epoch fell"),
+        (replace(GOOD, version=0), "version decreased"),
+        (replace(GOOD, next_id=1), "next id decreased"),
+        (replace(GOOD, epoch=0), "epoch decreased"),
+        (replace(GOOD, agreed=AgreedSet()), "set epoch decreased"),
         (replace(GOOD, master=B.member), "two masters"),
-        (replace(GOOD, agreed=replace(GOOD.agreed, members=frozenset())), "meanings"),
-        (replace(GOOD, replicas=(A, replace(B, counter_max=0))), "forgot"),
-        (replace(GOOD, replicas=(A, replace(B, check_code="x"))), "somebody else"),
+        (
+            replace(GOOD, agreed=replace(GOOD.agreed, members=frozenset())),
+            "has two sets",
+        ),
+        (replace(GOOD, replicas=(A, replace(B, counter_max=0))), "start counter"),
+        (replace(GOOD, replicas=(A, replace(B, check_code="x"))), "another broker"),
     ],
 )
-def test_a_step_back_is_told(after: SetState, wrong: str) -> None:
-    """Nothing that only rises ever falls."""
-    assert () == backslides(GOOD, GOOD)
-    assert any(wrong in line for line in backslides(GOOD, after))
+def test_each_decrease_is_reported(after: SetState, wrong: str) -> None:
+    """Monotonic values never decrease."""
+    assert () == regressions(GOOD, GOOD)
+    assert any(wrong in line for line in regressions(GOOD, after))
 
 
-def test_an_id_that_comes_again_is_told() -> None:
+def test_a_reused_id_is_reported() -> None:
     """R255: unless it is a cleaned broker that comes back as itself."""
     without = replace(GOOD, replicas=(A,))
-    assert any("away again" in line for line in backslides(without, GOOD))
+    assert any("allocated again" in line for line in regressions(without, GOOD))
 
     cleaned = replace(without, tombstones=(Tombstone(2, B.check_code),))
-    assert () == backslides(cleaned, GOOD)
+    assert () == regressions(cleaned, GOOD)

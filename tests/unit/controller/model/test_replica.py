@@ -1,5 +1,5 @@
 """
-What a standing means.
+The standings of a log.
 """
 
 from __future__ import annotations

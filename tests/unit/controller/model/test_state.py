@@ -1,5 +1,5 @@
 """
-How one looks a broker up.
+Looking up brokers in a state.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pystore.controller.model.state import SetState
 from pystore.replicaset import AgreedSet, Member
 
 
-def test_brokers_and_what_is_left_of_them_are_found_by_id() -> None:
-    """A set without brokers is not known, whatever is left."""
+def test_brokers_and_tombstones_are_found_by_id() -> None:
+    """A set without brokers does not exist, also with tombstones."""
     state = SetState(
         "c",
         "b",
@@ -26,7 +26,7 @@ def test_brokers_and_what_is_left_of_them_are_found_by_id() -> None:
 
 
 def test_members_and_candidates_are_listed() -> None:
-    """Somebody counts on what they hold."""
+    """An `all` ack waits for all of them."""
     agreed = AgreedSet(frozenset({Member(1)}), 1, frozenset({Member(2)}))
 
     assert {Member(1), Member(2)} == SetState("c", "b", agreed=agreed).listed

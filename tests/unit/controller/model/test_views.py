@@ -1,5 +1,5 @@
 """
-What a set looks like from outside (R40, R247, R248).
+The views of a set for answers (R40, R247, R248).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pystore.controller.model.views import (
 
 
 def test_a_dead_master_is_recorded_and_not_named_as_living() -> None:
-    """Who polls is told whom the record names; who registers is not."""
+    """A poll returns the recorded master; a registration returns a live one only."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.elect(1)
@@ -25,8 +25,8 @@ def test_a_dead_master_is_recorded_and_not_named_as_living() -> None:
     assert living_leadership(brokers.state, brokers.facts) is None
 
 
-def test_members_and_others_are_told_with_who_is_alive() -> None:
-    """By broker id, each where it was reachable last."""
+def test_members_and_other_brokers_have_their_liveness() -> None:
+    """By broker id, each with its last address."""
     brokers = Brokers()
     for number in (1, 2, 3):
         brokers.join(number, start(1))
@@ -42,7 +42,7 @@ def test_members_and_others_are_told_with_who_is_alive() -> None:
     ]
 
 
-def test_without_a_master_the_epoch_is_told() -> None:
+def test_a_set_without_a_master_has_its_epoch() -> None:
     """R77: so that brokers ask for an election."""
     brokers = Brokers()
     brokers.join(1, start(1))

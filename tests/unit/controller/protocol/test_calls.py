@@ -1,5 +1,5 @@
 """
-The calls of a broker: their values, and that a refusal is not a silence.
+The calls of a broker and their results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pystore.controller.protocol.extensions import LeaseGrant
 from pystore.replicaset import AgreedSet
 
 
-def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
+def test_missing_values_have_rocketmqs_defaults() -> None:
     """Formats 4.3 and 4.8: -1 is not known, the lowest priority is the last."""
     beat = SendHeartbeat("c", "b", 1, "a:1")
 
@@ -36,14 +36,14 @@ def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
     )
 
 
-def test_a_controller_that_gives_no_leases_is_not_one_that_gives_none_now() -> None:
+def test_a_controller_without_leases_differs_from_one_that_grants_none_now() -> None:
     """A lease of 0 ms ends what the master decides alone; no leases do not."""
     assert HeartbeatAnswer() != HeartbeatAnswer(LeaseGrant())
     assert HeartbeatAnswer().lease is None
 
 
 def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:
-    """R28: a caller that forgets one of the three ends is told so by its types."""
+    """R28: the type checker finds a caller that forgets one of the three results."""
     made = [
         method
         for name, method in vars(ControllerCalls).items()
@@ -53,11 +53,11 @@ def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:
     assert 8 == len(made)
     for method in made:
         ends = inspect.get_annotations(method)["return"].split(" | ")
-        assert ["Refused", "Unanswered"] == ends[1:]
+        assert ["CallRefused", "CallUnanswered"] == ends[1:]
         assert hasattr(calls, ends[0])
 
 
-def test_a_refusal_is_not_a_silence() -> None:
-    """One says that it was not done, the other says nothing."""
+def test_a_refusal_differs_from_a_missing_answer() -> None:
+    """A refusal means not done; a missing answer leaves the outcome open."""
     assert CallRefused(2014) != CallRefused(2010)
     assert ("", "a") == (CallRefused(1).remark, CallUnanswered("a").reason)

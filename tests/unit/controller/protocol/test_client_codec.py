@@ -35,15 +35,15 @@ from pystore.controller.protocol.calls import (
 from pystore.controller.protocol.client_codec import (
     answer_of,
     command_of,
-    mastership_told,
+    master_info_of,
 )
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
     LeaseGrant,
+    heartbeat_extension_of,
     lease_fields,
     recovery_of,
     standing_fields,
-    vitals_of,
 )
 from pystore.controller.protocol.set_extensions import (
     agreed_fields,
@@ -126,19 +126,19 @@ def test_a_call_is_the_frame_of_a_java_broker(code: int) -> None:
 
 
 def _told(command: RemotingCommand) -> dict[str, str]:
-    """Java's binary headers cannot tell empty text from none."""
+    """Returns fields without empty text, which Java's binary headers do not have."""
     return {name: text for name, text in command.ext_fields.items() if text}
 
 
-def test_what_pystore_adds_goes_beside_it() -> None:
+def test_the_extensions_are_sent_beside_rocketmqs_fields() -> None:
     """The server reads it from the same frame."""
-    found, vitals = Recovery(START, "boot"), HeartbeatExtension(START, "boot", 4711)
+    found, extension = Recovery(START, "boot"), HeartbeatExtension(START, "boot", 4711)
     register = command_of(RegisterBroker("c", "b", 1, "a:1", found), 0)
-    beat = command_of(SendHeartbeat("c", "b", 1, "a:1", vitals=vitals), 0)
+    beat = command_of(SendHeartbeat("c", "b", 1, "a:1", extension=extension), 0)
     alter = command_of(AlterSyncStateSet("b", CHANGE), 0)
 
     assert found == recovery_of(register.ext_fields)
-    assert vitals == vitals_of(beat.ext_fields)
+    assert extension == heartbeat_extension_of(beat.ext_fields)
     body = SyncStateSet.decode(alter.body)
     assert CHANGE == (alter_set_of(alter.ext_fields, 1, 5, body.broker_ids, body.epoch))
 
@@ -231,11 +231,11 @@ def _said(
 def test_an_answer_is_a_value(
     request_: Call, said: RemotingCommand, answer: object
 ) -> None:
-    """Of a controller of ours, and of RocketMQ's where it tells less."""
+    """Of a controller of pystore, and of RocketMQ with fewer fields."""
     assert answer == answer_of(request_, said)
 
 
-def test_a_refusal_names_its_brokers_and_a_stale_master_hears_the_set() -> None:
+def test_a_refusal_names_its_brokers_and_a_stale_master_gets_the_set() -> None:
     """R111, R112: 2000 and 2001 settle what was asked before and lost."""
     alter = AlterSyncStateSet("b", CHANGE)
     for code in (2000, 2001):
@@ -247,8 +247,8 @@ def test_a_refusal_names_its_brokers_and_a_stale_master_hears_the_set() -> None:
 
 
 @pytest.mark.parametrize("code", [1, 2015])
-def test_a_controller_that_could_not_commit_may_have_done_it(code: int) -> None:
-    """R28, formats 4.1: a time-out within it is a silence, not a refusal."""
+def test_a_controller_that_could_not_commit_leaves_the_outcome_open(code: int) -> None:
+    """R28, formats 4.1: a time-out within the controller is not a refusal."""
     answer = answer_of(AlterSyncStateSet("b", CHANGE), _said(code=code))
 
     reason = f"the controller answered with code {code}: no way"
@@ -270,7 +270,7 @@ def test_a_controller_that_could_not_commit_may_have_done_it(code: int) -> None:
         (AlterSyncStateSet("b", CHANGE), _said(refused_ids_fields(IDS), b"[", 2001)),
     ],
 )
-def test_an_answer_that_makes_no_sense_settles_nothing(
+def test_a_malformed_answer_leaves_the_outcome_open(
     request_: Call, said: RemotingCommand
 ) -> None:
     """It may have been done."""
@@ -302,10 +302,10 @@ BODIES = [b"", b"{}", b"null", b"[1]", SET_BODY, ELECTED, SET_BODY[:-1], b"\xff"
     st.dictionaries(st.sampled_from(NAMES + MORE), TEXTS),
     st.sampled_from(BODIES),
 )
-def test_no_answer_is_an_error_of_ours(
+def test_every_answer_has_a_result(
     request_: Call, code: int, fields: dict[str, str], body: bytes
 ) -> None:
-    """Whatever a controller says: an answer of that request, a refusal or a silence."""
+    """Each is an answer of that request, a refusal or unanswered."""
     command = RemotingCommand(code, ext_fields=fields, body=body)
 
     answer = answer_of(request_, command)
@@ -314,7 +314,7 @@ def test_no_answer_is_an_error_of_ours(
         assert isinstance(answer, CallRefused | CallUnanswered)
 
 
-def test_a_notification_tells_who_is_master() -> None:
+def test_a_notification_names_the_master() -> None:
     """1008 of a controller of ours and of RocketMQ's; one without a set is none."""
     code = RequestCode.NOTIFY_BROKER_ROLE_CHANGED
     fields = encode_fields(NotifyRoleChanged("a:1", 1, 5, 10))
@@ -323,10 +323,10 @@ def test_a_notification_tells_who_is_master() -> None:
     )
     java = RemotingCommand(code, ext_fields=fields, body=SET_BODY)
 
-    assert SHIP == mastership_told(ours)
+    assert SHIP == master_info_of(ours)
     agreed = AgreedSet(frozenset({Member(1), JAVA}), 10)
-    assert MasterInfo(Member(1), "a:1", 5, agreed) == mastership_told(java)
+    assert MasterInfo(Member(1), "a:1", 5, agreed) == master_info_of(java)
     with pytest.raises(MissingField):
-        mastership_told(
+        master_info_of(
             RemotingCommand(code, ext_fields={"pystoreMembers": "7"}, body=SET_BODY)
         )

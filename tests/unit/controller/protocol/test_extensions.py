@@ -1,5 +1,5 @@
 """
-What pystore adds to RocketMQ's headers comes back as it was, and a Java peer is known.
+pystore's extensions of RocketMQ's headers, and peers without them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pystore.controller.model.replica import LogStanding
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
     LeaseGrant,
+    heartbeat_extension_fields,
+    heartbeat_extension_of,
     lease_fields,
     lease_of,
     recovery_fields,
     recovery_of,
     standing_fields,
     standing_of,
-    vitals_fields,
-    vitals_of,
 )
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import MissingField
@@ -28,18 +28,18 @@ from pystore.replicaset import Incarnation
 START = Incarnation(7, bytes(range(16)))
 
 
-def test_a_heartbeat_tells_of_its_process() -> None:
+def test_the_extension_of_a_heartbeat_describes_the_process() -> None:
     """Issue 6: incarnation, boot id, disk health, flushed offset, a mastership left."""
-    vitals = HeartbeatExtension(START, "boot", 4711, "EIO at 7", 3)
+    extension = HeartbeatExtension(START, "boot", 4711, "EIO at 7", 3)
 
-    assert vitals == vitals_of(vitals_fields(vitals))
+    assert extension == heartbeat_extension_of(heartbeat_extension_fields(extension))
     assert (
         "7-000102030405060708090a0b0c0d0e0f"
-        == (vitals_fields(vitals)["pystoreIncarnation"])
+        == (heartbeat_extension_fields(extension)["pystoreIncarnation"])
     )
 
 
-def test_a_registration_tells_what_the_process_found() -> None:
+def test_the_extension_of_a_registration_is_the_recovery() -> None:
     """B2, B4, A15: each of the facts by itself."""
     told = [
         Recovery(START),
@@ -55,12 +55,12 @@ def test_a_registration_tells_what_the_process_found() -> None:
 
 
 @pytest.mark.parametrize("standing", LogStanding)
-def test_the_answer_says_what_became_of_the_standing(standing: LogStanding) -> None:
-    """B2: a broker says why it may not be elected."""
+def test_the_answer_to_a_registration_has_the_standing(standing: LogStanding) -> None:
+    """B2: the broker reports why it may not be elected."""
     assert standing is standing_of(standing_fields(standing))
 
 
-def test_a_lease_of_nothing_is_not_no_leases() -> None:
+def test_a_lease_of_0_ms_differs_from_a_controller_without_leases() -> None:
     """C1: one ends what a master decides alone; a controller of Java's grants none."""
     for grant in (LeaseGrant(10_000, 3), LeaseGrant()):
         assert grant == lease_of(lease_fields(grant))
@@ -68,9 +68,13 @@ def test_a_lease_of_nothing_is_not_no_leases() -> None:
     assert LeaseGrant() == lease_of({"pystoreLeaseMs": "-5"})
 
 
-def test_who_adds_nothing_is_a_java_peer() -> None:
-    """It tells no incarnation, and judges none."""
-    assert (None, None, None) == (vitals_of({}), recovery_of({}), standing_of({}))
+def test_a_peer_without_extensions_is_a_java_peer() -> None:
+    """It sends no incarnation and no standing."""
+    assert (None, None, None) == (
+        heartbeat_extension_of({}),
+        recovery_of({}),
+        standing_of({}),
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,13 +82,13 @@ def test_who_adds_nothing_is_a_java_peer() -> None:
 )
 def test_a_broken_incarnation_is_not_a_java_peer(text: str) -> None:
     """B1: it would pass for the process before; 2005 is answered."""
-    for read in (vitals_of, recovery_of):
-        with pytest.raises(MissingField, match="is no incarnation") as caught:
+    for read in (heartbeat_extension_of, recovery_of):
+        with pytest.raises(MissingField, match="is not an incarnation") as caught:
             read({"pystoreIncarnation": text})
         assert ResponseCode.CONTROLLER_INVALID_REQUEST == caught.value.code
 
 
 def test_an_unknown_standing_is_refused() -> None:
     """A later controller may have more; guessing would elect the wrong one."""
-    with pytest.raises(MissingField, match="no standing is called 'fine'"):
+    with pytest.raises(MissingField, match="unknown standing 'fine'"):
         standing_of({"pystoreStanding": "fine"})

@@ -27,8 +27,8 @@ def test_members_are_written_in_the_order_of_their_ids() -> None:
     assert members == parse_members(members_text(members))
 
 
-def test_nobody_is_no_text() -> None:
-    """RocketMQ's binary headers cannot tell empty text from none."""
+def test_an_empty_set_has_no_text() -> None:
+    """RocketMQ's binary headers have no empty text."""
     assert (None, None) == (members_text(frozenset()), ids_text(frozenset()))
     assert frozenset() == parse_members(None)
     assert [frozenset(), frozenset()] == [parse_ids(None), parse_ids("")]
@@ -40,7 +40,7 @@ def test_an_incarnation_reads_back() -> None:
 
 
 @pytest.mark.parametrize("text", ["1;", "-1", "+1", "1 ", "\u0661", "9" * 19])
-def test_what_is_no_broker_id_is_refused(text: str) -> None:
-    """A text that Python alone takes for a number is none."""
-    with pytest.raises(MissingField, match="is no broker id"):
+def test_a_malformed_broker_id_is_refused(text: str) -> None:
+    """A text that only Python accepts as a number is refused."""
+    with pytest.raises(MissingField, match="is not a broker id"):
         parse_ids(text)

@@ -1,5 +1,5 @@
 """
-What brokers and administrators ask, as commands.
+Requests of brokers and administrators as commands.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SET = {"clusterName": "c", "brokerName": "b"}
 
 def asked(code: RequestCode, fields: dict[str, str], body: bytes = b"") -> SetCommand:
     """
-    Returns what a request asks.
+    Returns the command of a request.
     """
     return COMMANDS[code](RemotingCommand(code, ext_fields=fields, body=body))
 
@@ -41,25 +41,23 @@ def asked(code: RequestCode, fields: dict[str, str], body: bytes = b"") -> SetCo
         ({"brokerId": "2", "designateElect": "true"}, Elect(Trigger.OPERATOR, 2)),
     ],
 )
-def test_an_election_is_asked_for_by_three(
-    fields: dict[str, str], command: Elect
-) -> None:
+def test_elections_have_three_origins(fields: dict[str, str], command: Elect) -> None:
     """A scan, a broker, an operator (R51 to R53)."""
     assert SetCommand("c", "b", command) == asked(
         RequestCode.CONTROLLER_ELECT_MASTER, SET | fields
     )
 
 
-def test_a_broker_that_is_too_old_is_told_so() -> None:
+def test_the_registration_of_an_old_broker_is_refused_with_the_reason() -> None:
     """One before 5.1.1 is known by its address, and registers without an id (H)."""
     fields = SET | {"brokerAddress": "h:1"}
 
-    with pytest.raises(MissingField, match=r"from 5\.1\.1 on: upgrade it"):
+    with pytest.raises(MissingField, match=r"since 5\.1\.1: upgrade it"):
         asked(RequestCode.CONTROLLER_REGISTER_BROKER, fields)
 
 
 def test_brokers_of_java_and_of_pystore_register() -> None:
-    """Only ours say what they found in their store."""
+    """Only brokers of pystore report their recovery."""
     fields = SET | {"brokerId": "3", "brokerAddress": "h:1"}
     recovery = start(4, end=5, epoch=6)
 
@@ -69,7 +67,7 @@ def test_brokers_of_java_and_of_pystore_register() -> None:
         )
 
 
-def test_ids_are_asked_and_applied_for() -> None:
+def test_requests_for_ids_are_decoded() -> None:
     """The set may be new, so its cluster counts."""
     assert SetCommand("c", "b", GetNextId(), creates=True) == asked(
         RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, SET
@@ -81,7 +79,7 @@ def test_ids_are_asked_and_applied_for() -> None:
 
 
 def test_a_java_master_names_its_set_without_a_cluster() -> None:
-    """Which one is meant is found out elsewhere (R37)."""
+    """The handler finds the set (R37)."""
     fields = {"brokerName": "b", "masterBrokerId": "1", "masterEpoch": "2"}
     body = b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'
     command = AlterSet(Member(1), 2, 3, frozenset({Member(1), Member(2)}))

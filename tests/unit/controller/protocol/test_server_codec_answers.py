@@ -1,5 +1,5 @@
 """
-What became of a command, as RocketMQ's answer.
+Results of commands as RocketMQ's answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pystore.controller.model.state import SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.protocol.server_codec_answers import (
     answer,
-    notification,
+    encode_notification,
     replica_info_answer,
     sync_state_answer,
 )
@@ -53,7 +53,7 @@ def java_set() -> Brokers:
 
 
 def test_answers_to_java_are_rocketmqs_field_by_field() -> None:
-    """As formats 4.16 has them, but for what Java passes over."""
+    """As in formats 4.16, except for the extensions that Java ignores."""
     brokers = Brokers()
     next_id = said(brokers, GetNextId())
     assert NAMES | {"nextBrokerId": "1"} == next_id.ext_fields
@@ -80,7 +80,7 @@ def test_answers_to_java_are_rocketmqs_field_by_field() -> None:
     assert NAMES == rocketmqs(registered)
 
 
-def test_a_new_set_is_told_and_a_refused_one_names_who_is_to_blame() -> None:
+def test_an_accepted_set_is_returned_and_a_refusal_names_its_brokers() -> None:
     """R111; with a fence the master sees what it missed."""
     brokers = java_set()
     wanted = AlterSet(Member(1), 1, 1, frozenset({Member(1), Member(2)}))
@@ -98,7 +98,7 @@ def test_a_new_set_is_told_and_a_refused_one_names_who_is_to_blame() -> None:
     assert "9" == refused.ext_fields["pystoreBrokerIds"]
 
 
-def test_who_is_master_is_told_with_its_process_to_brokers_of_pystore() -> None:
+def test_brokers_of_pystore_get_the_incarnation_of_the_master() -> None:
     """1004 and 1008 say the same."""
     brokers = Brokers()
     brokers.join(1, start(1))
@@ -106,7 +106,7 @@ def test_who_is_master_is_told_with_its_process_to_brokers_of_pystore() -> None:
     info = replica_info_answer(brokers.state)
     leadership = leadership_of(brokers.state)
     assert leadership is not None
-    fields, body = notification(leadership, brokers.state.agreed)
+    fields, body = encode_notification(leadership, brokers.state.agreed)
 
     assert LED == rocketmqs(info)
     assert LED | {"syncStateSetEpoch": "1"} == rocketmqs(Reply(ext_fields=fields))
@@ -116,7 +116,7 @@ def test_who_is_master_is_told_with_its_process_to_brokers_of_pystore() -> None:
     assert "pystoreMasterIncarnation" in added
 
 
-def test_a_set_that_nobody_knows_is_refused_or_left_out() -> None:
+def test_a_set_that_does_not_exist_is_refused_or_left_out() -> None:
     """2008 for one (R247), silence in a list (R248)."""
     unknown = replica_info_answer(SetState("c", "b"))
 
@@ -125,7 +125,7 @@ def test_a_set_that_nobody_knows_is_refused_or_left_out() -> None:
     assert {} == said(Brokers(), Clean()).ext_fields
 
 
-def test_a_list_of_sets_says_who_is_alive() -> None:
+def test_a_list_of_sets_has_the_live_brokers() -> None:
     """1006 is for people."""
     brokers = java_set()
     brokers.die(2)

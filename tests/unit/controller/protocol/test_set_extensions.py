@@ -1,5 +1,5 @@
 """
-Masters and sets come back as they were told, by (id, incarnation), and Java's by id.
+Masters and sets by id and incarnation; those of Java by id only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_a_master_and_its_set_are_named_with_incarnations() -> None:
 
 
 @pytest.mark.parametrize("is_fence", [True, False])
-def test_a_change_of_the_set_is_asked_for_by_incarnations(is_fence: bool) -> None:
+def test_a_change_of_the_set_names_incarnations(is_fence: bool) -> None:
     """B1, B7, R112."""
     me = Member(1, START)
     members = frozenset({me, Member(2)})
@@ -50,16 +50,16 @@ def test_a_change_of_the_set_is_asked_for_by_incarnations(is_fence: bool) -> Non
     assert command == alter_set_of(fields, 1, 5, frozenset({1, 2}), 9)
 
 
-def test_a_refusal_names_the_brokers_that_it_is_about() -> None:
-    """R111: all of them; nobody is no field."""
+def test_a_refusal_names_the_brokers_that_caused_it() -> None:
+    """R111: all of them; without brokers there is no field."""
     assert {"pystoreBrokerIds": "2;10"} == refused_ids_fields(frozenset({10, 2}))
     assert frozenset({2, 10}) == refused_ids_of({"pystoreBrokerIds": "2;10"})
     assert {} == refused_ids_fields(frozenset())
     assert frozenset() == refused_ids_of({})
 
 
-def test_who_adds_nothing_is_a_java_peer() -> None:
-    """Its set is what the body says."""
+def test_a_peer_without_extensions_is_a_java_peer() -> None:
+    """Its set is that of the body."""
     java = AlterSet(Member(1), 5, 9, frozenset({Member(1), Member(2)}))
 
     assert MasterRecord(Member(1), "a:1", 5) == leadership_of({}, 1, "a:1", 5)

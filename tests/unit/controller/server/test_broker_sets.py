@@ -100,8 +100,8 @@ def run(main: Callable[[Work], Coroutine[None, None, None]]) -> None:
     asyncio.run(main(Work()))
 
 
-def test_what_is_answered_is_what_the_next_leader_reads() -> None:
-    """It is told after it is committed, never before (R222)."""
+def test_the_next_leader_reads_every_answered_outcome() -> None:
+    """The answer follows the commit, never before (R222)."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -115,8 +115,8 @@ def test_what_is_answered_is_what_the_next_leader_reads() -> None:
     run(main)
 
 
-def test_what_changes_nothing_is_not_committed() -> None:
-    """A question, a refusal, and what was done already (R28)."""
+def test_a_command_without_a_change_is_not_committed() -> None:
+    """A query, a refusal, and a repetition (R28)."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -130,8 +130,8 @@ def test_what_changes_nothing_is_not_committed() -> None:
     run(main)
 
 
-def test_many_that_ask_at_once_share_a_commit() -> None:
-    """A storm of registrations waits for few syncs of the disk."""
+def test_concurrent_commands_share_a_commit() -> None:
+    """Many registrations share a few syncs of the disk."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -146,8 +146,8 @@ def test_many_that_ask_at_once_share_a_commit() -> None:
     run(main)
 
 
-def test_more_than_a_commit_takes_is_divided() -> None:
-    """A set that no commit takes is refused alone."""
+def test_a_large_round_is_divided_into_several_commits() -> None:
+    """A set that is too large for a commit is refused alone."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -173,10 +173,8 @@ def test_more_than_a_commit_takes_is_divided() -> None:
         (Fault.LOST_REQUEST, UnavailableError),
     ],
 )
-def test_who_is_told_of_a_failure_may_ask_again(
-    fault: Fault, kind: type[Exception]
-) -> None:
-    """Nothing was changed, and the term goes on."""
+def test_a_failed_command_may_be_repeated(fault: Fault, kind: type[Exception]) -> None:
+    """Nothing was changed, and the term continues."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -202,7 +200,7 @@ def test_a_commit_whose_answer_is_lost_is_read_back() -> None:
 
 
 def test_an_outcome_that_stays_unknown_ends_the_term() -> None:
-    """Whoever leads next reads what there is; nobody is told a guess."""
+    """The next leader reads the record; no caller gets a guess."""
 
     async def main(work: Work) -> None:
         work.faults = {"commit": [Fault.LOST_ANSWER], "get": [Fault.UNREACHABLE]}
@@ -215,8 +213,10 @@ def test_an_outcome_that_stays_unknown_ends_the_term() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST])
-def test_a_record_that_another_wrote_meanwhile_says_nothing(fault: Fault) -> None:
-    """What was committed here may lie below it: nobody is told that it was not."""
+def test_a_record_that_another_controller_wrote_leaves_the_outcome_open(
+    fault: Fault,
+) -> None:
+    """Our commit may precede it: no caller may assume that it was not done."""
 
     async def main(work: Work) -> None:
         work.faults["commit"] = [fault]
@@ -233,7 +233,7 @@ def test_a_record_that_another_wrote_meanwhile_says_nothing(fault: Fault) -> Non
     run(main)
 
 
-def test_who_no_longer_leads_changes_nothing() -> None:
+def test_a_former_leader_changes_nothing() -> None:
     """The term is checked in the same write (C2)."""
 
     async def main(work: Work) -> None:
@@ -249,7 +249,7 @@ def test_who_no_longer_leads_changes_nothing() -> None:
 
 
 def test_a_record_that_changed_underneath_ends_the_term() -> None:
-    """Nobody else writes it, so what is believed of it is wrong."""
+    """No other program may write it, so the cached state is wrong."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -265,7 +265,7 @@ def test_a_record_that_changed_underneath_ends_the_term() -> None:
 
 
 def test_a_damaged_record_stops_its_own_set_alone() -> None:
-    """It is left as it is, and said."""
+    """It stays untouched and is reported."""
 
     async def main(work: Work) -> None:
         damaged = encode(SetState(*SET)).replace(b"cluster", b"closter", 1)

@@ -1,5 +1,5 @@
 """
-How a controller is set up, by RocketMQ's file or by ours (R257).
+The configuration of a controller, from RocketMQ's file or ours (R257).
 """
 
 from __future__ import annotations
@@ -8,22 +8,29 @@ import pytest
 
 from pystore.controller.server.config import (
     ControllerConfig,
-    parse_properties,
     parse_toml,
     properties_text,
+    settings_of_properties,
     shown,
 )
 from pystore.errors import InvalidError
+from pystore.rocketmq.properties_file import parse_properties_text
 
 
-def test_a_file_of_rocketmq_says_where_and_what() -> None:
-    """The peers name the place; what means nothing here is passed over, and said."""
-    texts, said = parse_properties(
+def settings_of(text: str) -> tuple[dict[str, str], list[str]]:
+    """
+    Returns what a controller takes from a properties file, and its messages.
+    """
+    return settings_of_properties(parse_properties_text(text, "file"), "file")
+
+
+def test_a_file_of_rocketmq_has_addresses_and_settings() -> None:
+    """The peers have the address; settings without a meaning here are reported."""
+    texts, said = settings_of(
         "# a comment\ncontrollerDLegerGroup = g\nbindAddress=10.0.0.2\n"
         "controllerDLegerPeers=n0-10.0.0.1:9877;n1-10.0.0.2:9878\n"
         "controllerDLegerSelfId=n1\ncontrollerStorePath=/data\nmappedFileSize=1\n"
-        "enableElectUncleanMaster=true\njRaftGroupId=x\n",
-        "file",
+        "enableElectUncleanMaster=true\njRaftGroupId=x\n"
     )
 
     assert ControllerConfig(
@@ -55,15 +62,15 @@ def test_a_file_of_ours_has_the_same_names() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("nonsense = 1", "nonsense is no setting"),
-        ("scanInactiveMasterInterval = 0", "no number of milliseconds"),
+        ("nonsense = 1", "nonsense is not a setting"),
+        ("scanInactiveMasterInterval = 0", "not a number of milliseconds"),
         ('enableElectUncleanMaster = "yes"', "neither true nor false"),
         ("listen = [1]", "neither text nor a whole number"),
         ("listen", "file: "),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_name(text: str, reason: str) -> None:
-    """Nothing is passed over in silence."""
+def test_an_invalid_setting_is_refused_by_name(text: str, reason: str) -> None:
+    """No unknown setting is ignored silently."""
     with pytest.raises(InvalidError, match=reason):
         ControllerConfig().with_texts(parse_toml(text, "file")[0], is_running=False)
 
@@ -71,12 +78,10 @@ def test_what_makes_no_sense_is_refused_with_its_name(text: str, reason: str) ->
 def test_peers_without_the_controller_itself_are_refused() -> None:
     """It would not know where to listen."""
     with pytest.raises(InvalidError, match="'n2'"):
-        parse_properties(
-            "controllerDLegerPeers=n0-h:1\ncontrollerDLegerSelfId=n2", "file"
-        )
+        settings_of("controllerDLegerPeers=n0-h:1\ncontrollerDLegerSelfId=n2")
 
 
-def test_where_a_controller_is_does_not_change_while_it_runs() -> None:
+def test_the_place_of_a_controller_does_not_change_while_it_runs() -> None:
     """R257: it would be another one."""
     with pytest.raises(InvalidError, match="restart"):
         ControllerConfig().with_texts({"store": "/elsewhere"}, is_running=True)
@@ -85,6 +90,6 @@ def test_where_a_controller_is_does_not_change_while_it_runs() -> None:
 def test_all_settings_are_shown_and_read_back() -> None:
     """1010 shows what 1009 takes."""
     settings = ControllerConfig(enable_elect_unclean_master=True)
-    texts, _ = parse_properties(properties_text(shown(settings)), "file")
+    texts, _ = settings_of(properties_text(shown(settings)))
 
     assert settings == ControllerConfig().with_texts(texts, is_running=False)

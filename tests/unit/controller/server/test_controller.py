@@ -36,8 +36,8 @@ from pystore.replicaset import Member
 CLUSTER = ("cluster", "set")
 
 
-def test_a_set_of_three_elects_agrees_loses_its_master_and_goes_on() -> None:
-    """The closed connection is enough (R241), and the others are told (R57)."""
+def test_a_set_of_three_replaces_its_lost_master() -> None:
+    """The closed connection is enough (R241), and the others are notified (R57)."""
 
     async def main() -> None:
         async with running() as at:
@@ -60,7 +60,7 @@ def test_a_set_of_three_elects_agrees_loses_its_master_and_goes_on() -> None:
 
 
 def test_a_dead_process_does_not_register_in_the_place_of_its_successor() -> None:
-    """What it sent before it died was under way for long: its connection is older."""
+    """Its late registration came on an older connection."""
 
     async def main() -> None:
         async with running() as at:
@@ -74,12 +74,12 @@ def test_a_dead_process_does_not_register_in_the_place_of_its_successor() -> Non
     run(main())
 
 
-def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> None:
-    """Both ends of what pystore adds understand each other."""
+def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_notifications() -> None:
+    """Client and server agree on the extensions of pystore."""
 
     async def main() -> None:
         news: list[MasterInfo] = []
-        vitals = HeartbeatExtension(start(1).incarnation)
+        extension = HeartbeatExtension(start(1).incarnation)
         async with running() as at, ControllerClient([at.address], news.append) as one:
             assert NextBrokerId(1) == await one.get_next_broker_id(
                 GetNextBrokerId("cluster", "set")
@@ -90,11 +90,13 @@ def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> Non
             )
             assert isinstance(registered, MasterInfo)
             assert LogStanding.SOUND is registered.standing
-            beat = SendHeartbeat("cluster", "set", 1, "h:1", epoch=1, vitals=vitals)
+            beat = SendHeartbeat(
+                "cluster", "set", 1, "h:1", epoch=1, extension=extension
+            )
             await one.heartbeat(at.address, beat)
             elected = await one.elect_master(ElectMaster("cluster", "set", 1))
             assert isinstance(elected, MasterInfo)
-            assert Member(1, vitals.incarnation) == elected.master
+            assert Member(1, extension.incarnation) == elected.master
             answer = await one.heartbeat(at.address, beat)
             assert HeartbeatAnswer(LeaseGrant(8181, 1)) == answer
             await until(lambda: news)
@@ -106,7 +108,7 @@ def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> Non
 
 
 def test_a_master_has_a_lease_and_its_successor_waits_for_its_end() -> None:
-    """C1, C3: until then the new master gets none, unless the old one resigned."""
+    """C1, C3: until then the new master gets no lease, unless the old one resigned."""
 
     async def main() -> None:
         async with running() as at:
@@ -129,7 +131,7 @@ def test_a_master_has_a_lease_and_its_successor_waits_for_its_end() -> None:
     run(main())
 
 
-def test_a_new_leader_replaces_no_master_that_it_never_heard_of() -> None:
+def test_a_new_leader_replaces_no_master_without_heartbeats() -> None:
     """Not before the longest lease of the controller before it is over (C3, R226)."""
 
     async def main() -> None:
@@ -151,7 +153,7 @@ def test_a_new_leader_replaces_no_master_that_it_never_heard_of() -> None:
 
 
 def test_a_master_that_falls_silent_is_replaced() -> None:
-    """T17, T19: its connection stands, but the time of its last heartbeat is over."""
+    """T17, T19: its connection is open, but its last heartbeat has expired."""
 
     async def main() -> None:
         async with running() as at:
@@ -163,14 +165,14 @@ def test_a_master_that_falls_silent_is_replaced() -> None:
             await until(lambda: _epoch(at) == 2)
             assert 2 == _master_id(at)
             await until(lambda: any(one.master_epoch == 2 for one in second.told))
-            # It still has its connection, and is told so.
+            # It still has its connection and gets the answer.
             assert (0, 0) == _pair(await first.beat(epoch=1))
 
     run(main())
 
 
-def test_a_controller_that_stood_still_replaces_nobody_for_a_while() -> None:
-    """Who gave his connection up meanwhile is about to connect again (R226)."""
+def test_a_controller_replaces_no_master_for_a_while_after_a_pause() -> None:
+    """A broker that dropped its connection during the pause connects again (R226)."""
 
     async def main() -> None:
         waking = [0]
@@ -191,8 +193,8 @@ def test_a_controller_that_stood_still_replaces_nobody_for_a_while() -> None:
     run(main())
 
 
-def test_an_election_that_cannot_be_committed_is_made_once_it_can() -> None:
-    """T13: who asks is refused, nothing changes, and the next look elects."""
+def test_an_election_that_could_not_be_committed_is_retried() -> None:
+    """T13: the request is refused, nothing changes, and the next check elects."""
 
     async def main() -> None:
         fault = Fault.NONE
@@ -224,10 +226,10 @@ def test_an_election_that_cannot_be_committed_is_made_once_it_can() -> None:
     run(main())
 
 
-def test_a_master_that_only_the_others_hear_is_replaced_without_its_lease() -> None:
+def test_a_master_whose_heartbeats_reach_only_other_controllers_is_replaced() -> None:
     """
-    R227: the leader decides by what it hears itself. Whoever else hears the master
-    grants it nothing, so it stops before the new one begins.
+    R227: the leader decides by its own heartbeats. Other controllers grant the master
+    no lease, so it stops before the new one begins.
     """
 
     async def main() -> None:
@@ -246,13 +248,13 @@ def test_a_master_that_only_the_others_hear_is_replaced_without_its_lease() -> N
     run(main())
 
 
-def test_one_leads_and_the_other_says_who() -> None:
-    """2007 without anything else; 1005 names the leader, and all that run (R221)."""
+def test_one_controller_leads_and_the_other_names_it() -> None:
+    """2007 has no content; 1005 names the leader and all controllers (R221)."""
 
     async def main() -> None:
         space = MemorySpace()
         async with running(space) as one, running(space, leads=False) as two:
-            # Both say in a thread of their own that they are here.
+            # Both announce themselves in their own threads.
             await until(lambda: 2 == sum(key.startswith(PEERS) for key in space.rows))
             answer = await two.ask(
                 RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequest("set")
@@ -262,8 +264,8 @@ def test_one_leads_and_the_other_says_who() -> None:
             both = {one.address, two.address}
             for at in (one, two):
                 peers = set[str]()
-                # A controller announces itself while it campaigns, and what was read
-                # of the others is fresh for five seconds.
+                # A controller announces itself while it campaigns, and cached peers are
+                # valid for five seconds.
                 while peers != both:
                     move(5000)
                     told = await at.metadata()
@@ -274,8 +276,8 @@ def test_one_leads_and_the_other_says_who() -> None:
     run(main())
 
 
-def test_who_loses_its_session_leads_no_more_and_the_other_does() -> None:
-    """Everything is dropped, and read again by who leads next."""
+def test_a_controller_that_loses_its_session_is_replaced() -> None:
+    """Its state is dropped, and the next leader reads the records."""
 
     async def main() -> None:
         space = MemorySpace()
@@ -291,7 +293,7 @@ def test_who_loses_its_session_leads_no_more_and_the_other_does() -> None:
     run(main())
 
 
-def test_without_proof_of_its_term_it_names_no_role() -> None:
+def test_a_controller_without_proof_of_its_term_names_no_master() -> None:
     """C2: reads prove nothing, and a commit proves no longer than a session lasts."""
 
     async def main() -> None:
@@ -312,7 +314,7 @@ def test_without_proof_of_its_term_it_names_no_role() -> None:
     run(main())
 
 
-def test_nobody_is_told_if_the_settings_say_so() -> None:
+def test_notifications_can_be_switched_off() -> None:
     """RocketMQ: ``notifyBrokerRoleChanged``; brokers also ask by themselves."""
 
     async def main() -> None:
@@ -346,7 +348,7 @@ def _pair(grant: LeaseGrant) -> tuple[int, int]:
 
 
 def _leader(at: Running) -> LeaderTerm:
-    leader = at.controller.place.leader
+    leader = at.controller.context.leader
     assert leader is not None
     return leader
 

@@ -51,8 +51,8 @@ def test_a_wrong_change_changes_nothing(texts: dict[str, str]) -> None:
     assert ControllerConfig() == kept.now
 
 
-def test_what_a_later_version_wrote_does_not_stop_this_one() -> None:
-    """It goes on with its own settings."""
+def test_settings_of_a_later_version_are_ignored() -> None:
+    """This controller keeps its own settings."""
     store, kept = MemoryStore(), DynamicConfig(ControllerConfig())
     store.commit([Put(SETTINGS, b"fromTheFuture=1\n")])
     kept.read(store)

@@ -1,5 +1,5 @@
 """
-What brokers and administrators are answered.
+The answers to brokers and administrators.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def config(at: Running) -> str:
     return (await at.ask(RequestCode.GET_CONTROLLER_CONFIG)).body.decode()
 
 
-def test_settings_are_changed_but_for_those_that_nobody_may_change() -> None:
+def test_settings_change_except_for_locked_ones() -> None:
     """T18: 1009 and 1010; R257."""
 
     async def main() -> None:
@@ -50,7 +50,7 @@ def test_settings_are_changed_but_for_those_that_nobody_may_change() -> None:
     run(main())
 
 
-def test_a_list_of_sets_leaves_out_what_nobody_knows() -> None:
+def test_a_list_of_sets_leaves_out_unknown_sets() -> None:
     """1006; R248."""
 
     async def main() -> None:
@@ -65,7 +65,7 @@ def test_a_list_of_sets_leaves_out_what_nobody_knows() -> None:
 
 
 def test_a_name_without_a_cluster_means_the_only_set_of_it() -> None:
-    """Or that of the broker that asks; else nobody knows which (R37)."""
+    """Or the set of the requesting broker; otherwise it is ambiguous (R37)."""
 
     async def main() -> None:
         async with running() as at:
@@ -81,7 +81,7 @@ def test_a_name_without_a_cluster_means_the_only_set_of_it() -> None:
                 ApplyBrokerIdRequest("elsewhere", "set", 1, "h:1;1"),
             )
             refused = await at.ask(*asked)
-            assert "cluster, elsewhere have a set set each" in (refused.remark or "")
+            assert "exists in the clusters cluster, elsewhere" in (refused.remark or "")
             await broker.elect()
             members = frozenset({broker.member})
             answer = await broker.alter(members, 1, 1)
@@ -91,7 +91,7 @@ def test_a_name_without_a_cluster_means_the_only_set_of_it() -> None:
 
 
 def test_another_cluster_is_another_set() -> None:
-    """An administrator's mistake elects nobody."""
+    """A wrong cluster name elects no master."""
 
     async def main() -> None:
         async with running() as at:
@@ -105,7 +105,7 @@ def test_another_cluster_is_another_set() -> None:
     run(main())
 
 
-def test_names_that_no_key_holds_are_refused_alone() -> None:
+def test_names_that_do_not_fit_a_key_are_refused() -> None:
     """Whatever asks for them."""
 
     async def main() -> None:
@@ -130,8 +130,10 @@ def test_a_heartbeat_is_taken_whether_it_wants_an_answer_or_not() -> None:
             fields = {"clusterName": "c", "brokerName": "b", "brokerId": "1"}
             request = RemotingCommand(RequestCode.BROKER_HEARTBEAT, ext_fields=fields)
             await at.client.send(at.address, request)
-            place = at.controller.place
-            await until(lambda: place.liveness.pulses(("c", "b"), place.clock_ns()))
+            context = at.controller.context
+            await until(
+                lambda: context.liveness.last_heartbeats(("c", "b"), context.clock_ns())
+            )
             answer = await at.ask(RequestCode.BROKER_HEARTBEAT)
             assert ResponseCode.CONTROLLER_INVALID_REQUEST == answer.code
 

@@ -1,5 +1,5 @@
 """
-What a heartbeat says (R238, R239).
+The decoding of heartbeats (R238, R239).
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.log_end import LogEnd
-from pystore.controller.protocol.extensions import HeartbeatExtension, vitals_fields
-from pystore.controller.server.heartbeat_codec import BrokerBeat, beat_of
+from pystore.controller.protocol.extensions import (
+    HeartbeatExtension,
+    heartbeat_extension_fields,
+)
+from pystore.controller.server.heartbeat_codec import BrokerBeat, heartbeat_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField
@@ -18,20 +21,23 @@ from pystore.remoting.fields import MissingField
 FIELDS = {"clusterName": "c", "brokerName": "b", "brokerId": "7"}
 
 
-def test_a_java_broker_says_where_its_log_ends() -> None:
+def test_the_heartbeat_of_a_java_broker_has_its_log_end() -> None:
     """What is missing has RocketMQ's defaults."""
     fields = FIELDS | {"epoch": "2", "maxOffset": "30", "electionPriority": "4"}
     heartbeat = Heartbeat(7, 9, position=LogEnd(2, 30), priority=4)
 
-    assert BrokerBeat(("c", "b"), heartbeat, 2) == beat_of(
+    assert BrokerBeat(("c", "b"), heartbeat, 2) == heartbeat_of(
         RemotingCommand(904, ext_fields=fields), 9
     )
 
 
-def test_a_broker_of_pystore_says_who_it_is_and_how_well() -> None:
-    """Process, machine, disk, and what it gave up."""
-    vitals = HeartbeatExtension(incarnation(3), "boot", 20, "write-back failed", 5)
-    beat = beat_of(RemotingCommand(904, ext_fields=FIELDS | vitals_fields(vitals)), 1)
+def test_the_heartbeat_of_pystore_has_process_and_disk() -> None:
+    """Process, machine, disk, and the resigned mastership."""
+    extension = HeartbeatExtension(incarnation(3), "boot", 20, "write-back failed", 5)
+    beat = heartbeat_of(
+        RemotingCommand(904, ext_fields=FIELDS | heartbeat_extension_fields(extension)),
+        1,
+    )
 
     assert 5 == beat.resigned_epoch
     assert (
@@ -43,5 +49,5 @@ def test_a_broker_of_pystore_says_who_it_is_and_how_well() -> None:
 def test_a_heartbeat_without_an_id_is_refused() -> None:
     """With 2005 (R238)."""
     with pytest.raises(MissingField) as refusal:
-        beat_of(RemotingCommand(904, ext_fields={"brokerName": "b"}), 1)
+        heartbeat_of(RemotingCommand(904, ext_fields={"brokerName": "b"}), 1)
     assert ResponseCode.CONTROLLER_INVALID_REQUEST == refusal.value.code

@@ -1,5 +1,5 @@
 """
-The last decisions about a set: bounded, with who asked, and refusals.
+The last decisions about a set, with requesters and refusals.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pystore.replicaset import Member
 NAMES = ("c", "s")
 STATE = SetState(*NAMES, version=1, epoch=7)
 ELECT = Elect(Trigger.OPERATOR, 2)
-REFUSED = Rejected(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "nobody")
+REFUSED = Rejected(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "no")
 
 
 def _accepted(*changes: SetEvent) -> Accepted:
     return Accepted(changes, Done())
 
 
-def test_a_decision_says_when_who_and_what() -> None:
+def test_a_decision_has_time_requester_and_command() -> None:
     """The controller itself has no address."""
     history = ChangeHistory(lambda: 1234)
     event = SetEvent(4, MasterElected(Member(2), frozenset({Member(1), Member(3)})))
@@ -40,14 +40,14 @@ def test_a_decision_says_when_who_and_what() -> None:
         "event": "MasterElected master=2 candidates=1,3",
         "refusal": None,
     } == first
-    assert ("controller", "Refused", "2012: nobody") == (
+    assert ("controller", "Refused", "2012: no") == (
         second["askedBy"],
         second["event"],
         second["refusal"],
     )
 
 
-def test_it_keeps_the_last_ones_of_sets_that_there_are() -> None:
+def test_the_history_is_bounded_and_only_of_existing_sets() -> None:
     """Neither a busy set nor made-up names fill the memory."""
     history = ChangeHistory(int)
     for version in range(LENGTH + 5):
@@ -60,7 +60,7 @@ def test_it_keeps_the_last_ones_of_sets_that_there_are() -> None:
     assert [] == list(history.rows(("c", "never")))
 
 
-def test_what_comes_again_and_again_hides_nothing() -> None:
+def test_repeated_refusals_are_kept_once() -> None:
     """The same refusal is kept once, and notes of ends not at all."""
     history = ChangeHistory(int)
     for _ in range(3):

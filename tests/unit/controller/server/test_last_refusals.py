@@ -1,5 +1,5 @@
 """
-Which refusals are written into the record.
+The refusals that are committed to the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _refused(reason: str, broker_id: int = 1) -> Rejected:
     return Rejected(CODE, reason, frozenset({broker_id}))
 
 
-def test_the_last_one_is_known_and_not_each_is_written() -> None:
+def test_the_last_refusal_is_known_but_not_each_one_is_committed() -> None:
     """One in ten seconds, and none that the record has."""
     refusals, state = LastRefusals(), _state()
     first = NotedRefusal(CODE, "one", 1)
@@ -43,7 +43,7 @@ def test_the_last_one_is_known_and_not_each_is_written() -> None:
     assert NotedRefusal(CODE, "again", 1) == refusals.last(written)
 
 
-def test_what_the_record_has_counts_until_something_is_refused() -> None:
+def test_the_recorded_refusal_counts_until_the_next_one() -> None:
     """It may be of an earlier term."""
     before = NotedRefusal(CODE, "before", 1)
 
@@ -51,8 +51,8 @@ def test_what_the_record_has_counts_until_something_is_refused() -> None:
 
 
 def test_a_set_that_is_not_known_has_none() -> None:
-    """Anybody may ask for anything."""
-    refusals, nobody = LastRefusals(), SetState("cluster", "set")
+    """Requests may name any set."""
+    refusals, unknown = LastRefusals(), SetState("cluster", "set")
 
-    assert None is refusals.note(nobody, _refused("one"), 0)
-    assert None is refusals.last(nobody)
+    assert None is refusals.note(unknown, _refused("one"), 0)
+    assert None is refusals.last(unknown)

@@ -39,8 +39,10 @@ def test_one_port_answers_for_both() -> None:
             fields["brokerId"] = "1"
             beat = await at.ask(RequestCode.BROKER_HEARTBEAT, added=fields)
             assert {"pystoreLeaseMs", "pystoreLeaseEpoch"} == set(beat.ext_fields)
-            place = at.controller.place
-            assert {1} == set(place.liveness.pulses(("C", "s"), place.clock_ns()))
+            context = at.controller.context
+            assert {1} == set(
+                context.liveness.last_heartbeats(("C", "s"), context.clock_ns())
+            )
             assert (await at.metadata()).is_leader
 
     run(main())
@@ -56,7 +58,7 @@ def test_a_broker_whose_connection_closes_is_in_no_route() -> None:
             clusters = RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO)
             found = await at.client.call(at.address, clusters)
             assert b"10.0.0.1" not in found.body
-            assert "forgets 10.0.0.1:1" in " ".join(at.said)
+            assert "removed broker 10.0.0.1:1" in " ".join(at.said)
 
     run(main())
 
@@ -68,7 +70,7 @@ def test_a_port_of_its_own_answers_for_routes_alone() -> None:
         async with running(
             settings=ControllerConfig(HERE, nameserver="localhost:0")
         ) as at:
-            routes = at.controller.names.place
+            routes = at.controller.names.address
             await at.client.call(routes, registration("10.0.0.1"))
             assert b"T1" in (await _topics(at.client, routes)).body
             unknown = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
@@ -80,18 +82,18 @@ def test_a_port_of_its_own_answers_for_routes_alone() -> None:
 
 
 def test_without_it_routes_are_unknown() -> None:
-    """Nobody takes a controller for a name server by mistake."""
+    """A controller is no name server by default."""
 
     async def main() -> None:
         async with running() as at:
             unknown = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             assert unknown == (await _topics(at.client, at.address)).code
-            assert "" == at.controller.names.place
+            assert "" == at.controller.names.address
 
     run(main())
 
 
-def test_a_port_that_is_taken_ends_the_process() -> None:
+def test_a_port_in_use_ends_the_process() -> None:
     """Rather than a controller that brokers cannot find."""
 
     async def main() -> None:

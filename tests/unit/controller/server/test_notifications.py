@@ -1,5 +1,5 @@
 """
-Who is told of a role, of which, and until when.
+The pending notifications of role changes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _notice(
     return Notification(SET, broker_id, at, leadership, agreed, not java)
 
 
-def test_the_newest_role_is_told() -> None:
-    """By epoch, then by version of the set; what is older, or the same, is not."""
+def test_only_the_newest_notification_is_kept() -> None:
+    """By epoch, then by SyncStateSet epoch; older or equal ones are dropped."""
     notifications = Notifications()
     for one in (_notice(4, 2), _notice(5, 1), _notice(4, 9), _notice(5, 1)):
         notifications.put(one, 0)
@@ -38,8 +38,8 @@ def test_the_newest_role_is_told() -> None:
     assert notifications.next(99 * SECOND) is None
 
 
-def test_one_notice_is_under_way_to_a_broker() -> None:
-    """R74: who is slow is not waited for by anybody else, and gets the newest then."""
+def test_at_most_one_notification_per_broker_is_in_flight() -> None:
+    """R74: a slow broker delays no other broker, and gets the newest one then."""
     notifications = Notifications()
     notifications.put(_notice(4), 0)
     notifications.put(_notice(4, broker_id=2), 0)
@@ -54,8 +54,8 @@ def test_one_notice_is_under_way_to_a_broker() -> None:
     assert _notice(6) == notifications.next(SECOND)
 
 
-def test_a_broker_is_told_until_it_shows_that_it_knows() -> None:
-    """That it was sent does not show it."""
+def test_a_broker_is_notified_until_it_confirms() -> None:
+    """A successful send is no confirmation."""
     notifications = Notifications()
     notifications.put(_notice(4, 2), 0)
     for now, worked in ((0, False), (2 * SECOND, True), (4 * SECOND, True)):
@@ -69,8 +69,8 @@ def test_a_broker_is_told_until_it_shows_that_it_knows() -> None:
     assert notifications.next(99 * SECOND) is None
 
 
-def test_a_java_broker_is_told_until_that_worked() -> None:
-    """It never says what it knows, and asks by itself (R75)."""
+def test_a_java_broker_is_notified_until_one_send_succeeds() -> None:
+    """It never confirms, and polls by itself (R75)."""
     notifications = Notifications()
     notifications.put(_notice(4, java=1), 0)
     for now, worked in ((0, False), (SECOND, True)):
@@ -80,7 +80,7 @@ def test_a_java_broker_is_told_until_that_worked() -> None:
     assert notifications.next(99 * SECOND) is None
 
 
-def test_a_broker_with_a_new_address_is_told_there() -> None:
+def test_a_broker_with_a_new_address_is_notified_there() -> None:
     """R42: the same again, at once."""
     notifications = Notifications()
     notifications.put(_notice(4), 0)
@@ -91,8 +91,8 @@ def test_a_broker_with_a_new_address_is_told_there() -> None:
     assert _notice(4, at="b:2") == notifications.next(SECOND)
 
 
-def test_a_dead_broker_is_not_told() -> None:
-    """And one that is back waits for the notice that is still under way."""
+def test_a_dead_broker_is_not_notified() -> None:
+    """A returning broker waits for the notification in flight."""
     notifications = Notifications()
     notifications.put(_notice(4), 0)
     assert notifications.next(0) == _notice(4)

@@ -1,5 +1,5 @@
 """
-Whether a process stood still.
+Detecting a pause of the process.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from functools import partial
 
 from lib.remoting.virtual_time_loop import move, run, until
 
-from pystore.controller.server.pause_detector import STOOD_STILL_S, PauseDetector
+from pystore.controller.server.pause_detector import PAUSE_MIN_S, PauseDetector
 
-LIMIT_NS = int(STOOD_STILL_S * 1_000_000_000)
+LIMIT_NS = int(PAUSE_MIN_S * 1_000_000_000)
 
 
-def test_a_gap_between_two_looks_is_said_once() -> None:
-    """Up to the limit a process was only busy."""
+def test_a_pause_is_reported_once() -> None:
+    """Up to the limit the process was only busy."""
     now = [0]
     pause_detector = PauseDetector(lambda: now[0])
 
-    assert not pause_detector.stood_still()
+    assert not pause_detector.was_paused()
     now[0] += LIMIT_NS
-    assert not pause_detector.stood_still()
+    assert not pause_detector.was_paused()
     now[0] += LIMIT_NS + 1
-    assert pause_detector.stood_still()
-    assert not pause_detector.stood_still()
+    assert pause_detector.was_paused()
+    assert not pause_detector.was_paused()
 
 
-def test_a_process_that_runs_is_not_taken_for_one_that_stood_still() -> None:
-    """Its loop looks often, whoever asks how seldom; and forgets no gap."""
+def test_a_running_process_is_not_reported_as_paused() -> None:
+    """The loop reads the clock often, for any rate of calls, and misses no pause."""
 
     async def main() -> None:
         now, looks = [0], 0
@@ -47,8 +47,8 @@ def test_a_process_that_runs_is_not_taken_for_one_that_stood_still() -> None:
             move(250)
             await until(partial(lambda wanted: looks >= wanted, next_look))
             if gap_ns == LIMIT_NS and now[0] <= 5 * LIMIT_NS:
-                assert not pause_detector.stood_still()
-        assert pause_detector.stood_still()
+                assert not pause_detector.was_paused()
+        assert pause_detector.was_paused()
         running.cancel()
 
     run(main())

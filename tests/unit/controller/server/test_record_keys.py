@@ -1,5 +1,5 @@
 """
-Where in the record store a controller keeps what.
+The keys of a controller in the record store.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Which record store a controller uses.
+The choice of the record store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pystore.records.lmdb_store import LmdbStore
     [ControllerConfig(), ControllerConfig(store="x", zookeeper="h:1")],
     ids=["0", "2"],
 )
-def test_where_the_records_are_has_to_be_said_once(settings: ControllerConfig) -> None:
+def test_exactly_one_record_store_has_to_be_named(settings: ControllerConfig) -> None:
     """A default would be another place after each move of the process."""
     with pytest.raises(InvalidError, match="--store DIR"):
         record_store(settings)

@@ -1,5 +1,5 @@
 """
-What a set needs though nobody asks for it.
+The commands that a controller gives itself.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from pystore.controller.model.commands import (
     SeeEnds,
     Trigger,
 )
-from pystore.controller.server.sweep import needs
+from pystore.controller.server.sweep import due_commands
 
 ELECTION = Elect(Trigger.CONTROLLER)
 
 
 def needed(
-    brokers: Brokers, *, leases_are_over: bool = False, sees_ends: bool = False
+    brokers: Brokers, *, leases_are_over: bool = False, commits_ends: bool = False
 ) -> list[Command]:
     """
     Returns what they need now.
     """
     return list(
-        needs(
+        due_commands(
             brokers.state,
             brokers.facts,
             leases_are_over=leases_are_over,
-            sees_ends=sees_ends,
+            commits_ends=commits_ends,
         )
     )
 
 
-def test_a_set_without_a_living_master_needs_one_if_anybody_is_alive() -> None:
-    """Again and again (R231); with nobody alive an election would end what may be."""
+def test_a_set_without_a_live_master_needs_one_if_a_broker_is_alive() -> None:
+    """At each check (R231); without a live broker it would end the mastership."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.join(2, start(1))
@@ -48,18 +48,18 @@ def test_a_set_without_a_living_master_needs_one_if_anybody_is_alive() -> None:
     assert [] == needed(brokers)
 
 
-def test_ends_are_remembered_now_and_then_if_they_moved() -> None:
+def test_log_ends_are_committed_at_intervals_if_they_moved() -> None:
     """A commit for each heartbeat would be one too many (B2)."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.elect(1)
     brokers.ask(SeeEnds())
-    assert [] == needed(brokers, sees_ends=True)
+    assert [] == needed(brokers, commits_ends=True)
     brokers.reach(1, 1, 100)
     assert [] == needed(brokers)
-    assert [SeeEnds()] == needed(brokers, sees_ends=True)
+    assert [SeeEnds()] == needed(brokers, commits_ends=True)
     brokers.ask(SeeEnds())
-    assert [] == needed(brokers, sees_ends=True)
+    assert [] == needed(brokers, commits_ends=True)
 
 
 def test_leases_are_waited_for_no_longer_than_they_run() -> None:

@@ -15,7 +15,7 @@ from lib.ha.master_bench import content
 
 from pystore.errors import OffsetOutOfRange
 from pystore.ha.master.effects import SendBlock
-from pystore.ha.master.transport import LinkLost, SlaveSocket, exposure, listen
+from pystore.ha.master.transport import LinkLost, SlaveSocket, listen
 
 WAIT_S = 20
 
@@ -249,20 +249,6 @@ class TestSending:
 
 class TestListening:
     """Where a master listens."""
-
-    @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
-    def test_this_machine_alone_needs_no_warning(self, host: str) -> None:
-        """Only this machine reaches these."""
-        assert exposure(host, 1) is None
-
-    @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "broker-a"])
-    def test_what_others_reach_is_warned_of(self, host: str) -> None:
-        """With the address, and what to do."""
-        warning = exposure(host, 10912)
-
-        assert warning is not None
-        assert f"{host or 'every address'}:10912" in warning
-        assert "firewall" in warning
 
     def test_an_ipv6_address_is_listened_on(self) -> None:
         """As any other, where the system has it."""

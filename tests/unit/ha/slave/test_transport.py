@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from pystore.ha.slave import transport as module
-from pystore.ha.slave.transport import MasterStream, StreamLost, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, StreamLost, connect
 
 
 class Clock:
@@ -208,14 +208,3 @@ def test_a_wish_to_stop_ends_the_connecting(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.raises(StreamLost, match="the follower stops"),
     ):
         connect("127.0.0.1", port, is_stopping.is_set, lambda: 0)
-
-
-def test_an_address_is_a_host_and_a_port() -> None:
-    """
-    An IPv6 address may stand in brackets.
-    """
-    assert ("host", 10912) == parse_address("host:10912")
-    assert ("::1", 1) == parse_address("[::1]:1")
-    for wrong in ("host", "host:", ":1", "host:x", "host:0", "host:65536", "host:-1"):
-        with pytest.raises(ValueError, match=r"HOST:PORT|within 1 and 65535"):
-            parse_address(wrong)

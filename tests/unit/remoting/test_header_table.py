@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from lib.oracle.golden_remoting import FRAMES, decode_whole, raw
+from lib.remoting.headers import HEADERS
 
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.fields import (
@@ -17,7 +18,6 @@ from pystore.remoting.fields import (
     encode_fields,
     wire_name,
 )
-from pystore.remoting.headers import HEADERS
 
 WITH_HEADER = [line for line in FRAMES if line["headerClass"]]
 
@@ -38,7 +38,7 @@ def test_every_recorded_header_has_a_class_here() -> None:
         assert (header_of(line) is None) == (line["headerClass"] is None), line["case"]
 
 
-def test_every_recorded_header_says_what_java_saw_and_is_written_again() -> None:
+def test_every_recorded_header_decodes_as_in_java_and_is_encoded_again() -> None:
     """
     What was sent is sent again; beside it only defaults, which Java left out.
     """
@@ -67,7 +67,7 @@ def test_every_recorded_header_says_what_java_saw_and_is_written_again() -> None
 
 def test_a_header_that_needs_nothing_may_have_nothing() -> None:
     """
-    A field of a kind that nobody reads would be found by the first broker.
+    Every optional field has a type that the decoder supports.
     """
     kinds = {kind for pair in HEADERS.values() for kind in pair if kind}
     for kind in kinds:
