@@ -91,7 +91,9 @@ def _alive(states: Iterable[SetState]) -> Heartbeats:
     liveness, now_ns = Heartbeats(), boottime_ns()
     for state in states:
         for one in _BROKERS:
-            liveness.receive(state.key, Heartbeat(one, one, timeout_ms=_LONG_MS), now_ns)
+            liveness.receive(
+                state.key, Heartbeat(one, one, timeout_ms=_LONG_MS), now_ns
+            )
     return liveness
 
 

@@ -22,7 +22,7 @@
  *  7. The core never calls Python, never prints, never exits. Asserts guard
  *     its own mistakes, never the caller's arguments nor bytes on disk.
  *
- * Layouts: docs/format.md. Rules A1..A15: docs/crash-safety.md.
+ * Layouts: docs/format.md. Rules A1 to A15: docs/crash-safety.md.
  */
 #ifndef PYSTORE_H
 #define PYSTORE_H

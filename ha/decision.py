@@ -4,7 +4,7 @@ A controller's decision about a set of replicas, as each replica receives it. Pu
 Controllers repeat decisions, and a decision may arrive late. So a replica compares each
 one with the newest that it knows (`pystore.ha.role`).
 
-Source: R103, R117, R118, R153, R162 to R165; B1.
+Source: RMQ-R103, RMQ-R117, RMQ-R118, RMQ-R153, RMQ-R162 to RMQ-R165; B1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Decision:
     Attributes:
         epoch: of the mastership, or of the election under way.
         master: the broker that has it, with its incarnation: a restarted process is
-            not the one that was elected (B1, R152); ``None``: no master is known.
+            not the one that was elected (B1, RMQ-R152); ``None``: no master is known.
         address: ``HOST:PORT`` where the master serves slaves; empty: not known yet.
         agreed: the SyncStateSet as it was committed last, and its version;
             `pystore.replicaset.NO_SET`: not known.

@@ -7,7 +7,7 @@ the controller is taken at once, and a thread carries it out step by step
 (`pystore.ha.role`). So the caller never waits for a disk or a peer, and between two
 steps a newer decision replaces an older one.
 
-Source: docs/replication.md; R156, R160 to R165, R206; B5, B6, B8.
+Source: docs/replication.md; RMQ-R156, RMQ-R160 to RMQ-R165, RMQ-R206; B5, B6, B8.
 """
 
 from __future__ import annotations

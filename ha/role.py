@@ -4,13 +4,13 @@ The role of a replica, and the transitions between roles. Pure.
 A controller decides which broker is master. Until the replica has the role, there is
 work that takes time and may fail. So a role switch is a state of its own: PENDING lasts
 until the old role has ended and the new one has begun. The replica retries until then,
-and a newer decision replaces the pending one (R160).
+and a newer decision replaces the pending one (RMQ-R160).
 
 One literal table lists the transitions; docs/replication.md draws its diagram from it.
 The next effect is computed: `RoleMachine.next_effect` compares what runs with what is
 wanted, and returns the one effect to carry out next.
 
-Source: safety B5, B6, B8; R152 to R165; docs/replication.md.
+Source: B5, B6, B8; RMQ-R152 to RMQ-R165; docs/replication.md.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ class RoleMachine:
 
 def _has_news(known: Decision, decision: Decision) -> bool:
     """
-    Whether a decision of the same epoch adds the master or its address (R165).
+    Whether a decision of the same epoch adds the master or its address (RMQ-R165).
     """
     if known.master is None:
         return decision.master is not None
@@ -421,7 +421,7 @@ class Resign:
 @dataclass(frozen=True, slots=True)
 class TakeSet:
     """
-    Take a newer set of the running mastership (R117).
+    Take a newer set of the running mastership (RMQ-R117).
     """
 
     agreed: AgreedSet

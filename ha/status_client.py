@@ -2,12 +2,12 @@
 Asks a master for its state, by either protocol.
 
 A v3 master answers a handshake and a query for epochs. It begins no session before it
-knows the start offset (K.3), so the query replaces no session and is not counted. A
+knows the start offset (RMQ-K.3), so the query replaces no session and is not counted. A
 legacy master sends its min offset and its confirm offset only with the first block: to
 get that block, the client reports an end of 0 as a learner with an unused id, and then
 disconnects.
 
-Source: docs/protocol.md (K.3; formats 6.5).
+Source: docs/protocol.md (RMQ-K.3; formats 6.5).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ __all__ = ["NO_SET", "AgreedSet", "Incarnation", "Member", "ids_of"]
 @dataclass(frozen=True, slots=True)
 class Incarnation:
     """
-    One process start of one store: a counter and 128 random bits (safety B1).
+    One process start of one store: a counter and 128 random bits (B1).
 
     Counter 0 is a store that no process has opened for writing yet.
     """

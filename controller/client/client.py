@@ -5,7 +5,7 @@ Each call is sent at most once and ends in bounded time: with an answer, with a 
 or unanswered (`pystore.controller.protocol.calls`). The client repeats no request: only
 the caller knows which request may be sent again.
 
-Source: formats 4; R2 to R4, R28, R112; docs/identity.md.
+Source: formats 4; RMQ-R2 to RMQ-R4, RMQ-R28, RMQ-R112; docs/identity.md.
 """
 
 from __future__ import annotations

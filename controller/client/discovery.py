@@ -11,7 +11,7 @@ If the leader refuses a call with 2007, or does not answer, the search starts ag
 Each round asks each address once, each within the time-out; a pause separates two
 rounds.
 
-Source: formats 4.1, 4.6, 4.17; R3, R221, R224; docs/identity.md.
+Source: formats 4.1, 4.6, 4.17; RMQ-R3, RMQ-R221, RMQ-R224; docs/identity.md.
 """
 
 from __future__ import annotations

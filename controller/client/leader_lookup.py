@@ -5,7 +5,7 @@ The decisions are those of `pystore.controller.client.discovery`. All callers th
 the leader during a search wait for the same round. A round without a leader ends for
 all of them; the next one starts with the next call, so callers choose their pauses.
 
-Source: R3, R221, R224; formats 4.1, 4.6; docs/identity.md.
+Source: RMQ-R3, RMQ-R221, RMQ-R224; formats 4.1, 4.6; docs/identity.md.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 The master requests another SyncStateSet. Pure.
 
 A broker that the master adds has to be alive, as the process that the request names.
-Brokers that stay or leave need not be alive (R110).
+Brokers that stay or leave need not be alive (RMQ-R110).
 
-Source: formats 4.2; R101 to R112; safety B1, B2, B7.
+Source: formats 4.2; RMQ-R101 to RMQ-R112; B1, B2, B7.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@ The allocation of broker ids. Pure.
 
 The next id goes to the broker that applies for it first, under a check code that the
 broker drew and stored before. A broker that applies again with the same code is the
-same broker, whose answer was lost (R26, R28, R29). Only the next id is ever allocated,
-so none is used twice (R36, R255).
+same broker, whose answer was lost (RMQ-R26, RMQ-R28, RMQ-R29). Only the next id is ever
+allocated, so none is used twice (RMQ-R36, RMQ-R255).
 
-Source: formats 4.13; R30 to R36.
+Source: formats 4.13; RMQ-R30 to RMQ-R36.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
 Removes brokers from a set. Pure.
 
-Their ids are never used again, and the epochs of the set continue (R254, R255).
+Their ids are never used again, and the epochs of the set continue (RMQ-R254, RMQ-R255).
 
-Source: formats 4.12; R250 to R256.
+Source: formats 4.12; RMQ-R250 to RMQ-R256.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _refusal(
         )
     members = ids_of(state.agreed.members)
     if members and members <= gone != there:
-        # None of the remaining brokers could be elected (R255).
+        # None of the remaining brokers could be elected (RMQ-R255).
         return Rejected(
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
             "the whole SyncStateSet would be removed, and with it the acknowledged "

@@ -4,7 +4,7 @@ Decides a command: one pure and total function.
 Its cost depends on one set only. The events fit the given state: their committer checks
 the version of the record, and the term (`pystore.records`).
 
-Source: formats 4; safety B, C.
+Source: formats 4; B1 to B9, C1 to C3.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 Elections. Pure.
 
 The epoch rises with every election, also if the same broker is elected again, and once
-if no broker can be elected (R58, R59, R62).
+if no broker can be elected (RMQ-R58, RMQ-R59, RMQ-R62).
 
-Source: formats 4.3; R47 to R61; safety C3.
+Source: formats 4.3; RMQ-R47 to RMQ-R61; C3.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
     Returns the reason against any election; ``None``: there is none.
     """
     if not facts.may_replace and state.master is not None:
-        # The master may be alive, and its heartbeat not received yet (C3, R226).
+        # The master may be alive, and its heartbeat not received yet (C3, RMQ-R226).
         return (
             "this controller leads too short a time to know whether the master is alive"
         )

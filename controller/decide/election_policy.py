@@ -11,7 +11,7 @@ The order, best first: a healthy disk and not resigned, then the higher epoch, t
 longer log, the preferred broker, the lower priority number, a member before a
 candidate, the lower id.
 
-Source: R64 to R73; safety B2, B3, B7.
+Source: RMQ-R64 to RMQ-R73; B2, B3, B7.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def choose(
 def founder(state: SetState, facts: Facts, broker_id: int) -> ElectionChoice | None:
     """
     Returns the first master of a set. No broker holds any message yet, so any live
-    broker is fit (R48, R50).
+    broker is fit (RMQ-R48, RMQ-R50).
     """
     replica = state.replica(broker_id)
     if replica is None or not facts.is_alive(replica) or not replica.is_eligible:
@@ -109,7 +109,7 @@ def best(
     named_id: int | None,
 ) -> RegisteredBroker | None:
     """
-    Returns the best of some brokers, or the named one only (R66).
+    Returns the best of some brokers, or the named one only (RMQ-R66).
     """
     if named_id is not None:
         some = (one for one in some if one.broker_id == named_id)
@@ -139,7 +139,7 @@ def _candidates(
     """
     Returns the members that stay candidates. A Java master does not wait for
     candidates, so a candidate could be elected later without acknowledged messages: a
-    Java master has no candidates (R63).
+    Java master has no candidates (RMQ-R63).
     """
     if elected.incarnation is None:
         return frozenset()
@@ -175,7 +175,7 @@ def _loss(
     state: SetState, facts: Facts, elected: RegisteredBroker, cause: Cause
 ) -> LossRange | None:
     """
-    Returns the range between the new master's end and the largest known end (R73).
+    Returns the range between the new master's end and the largest known end (RMQ-R73).
     """
     listed = ids_of(state.listed)
     ends = [

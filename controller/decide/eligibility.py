@@ -1,7 +1,7 @@
 """
 The standing of a log after a restart of its broker. Pure.
 
-Source: safety B1, B2, B4, A15.
+Source: B1, B2, B4, A15.
 """
 
 from __future__ import annotations

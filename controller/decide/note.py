@@ -1,7 +1,7 @@
 """
 Records observations without a decision. Pure.
 
-Source: safety B2; R271.
+Source: B2; RMQ-R271.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Changes by an operator to a set and to its brokers. Pure.
 
-Source: safety B1; R44, R203; seed 001.
+Source: B1; RMQ-R44, RMQ-R203.
 """
 
 from __future__ import annotations

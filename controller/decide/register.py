@@ -1,11 +1,11 @@
 """
 The registration of a broker process. Pure.
 
-A new process never resumes a mastership (B1, R152). If the recorded master registers
-from another process, or is a Java broker, which registers only at its start, its
-mastership ends. It has to be elected again in a new epoch.
+A new process never resumes a mastership (B1, RMQ-R152). If the recorded master
+registers from another process, or is a Java broker, which registers only at its start,
+its mastership ends. It has to be elected again in a new epoch.
 
-Source: formats 4.4; R38 to R42, R44; safety B1, B2.
+Source: formats 4.4; RMQ-R38 to RMQ-R42, RMQ-R44; B1, B2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Ends a mastership, or the leases of former masters. Pure.
 
-Source: safety B9, C3; R81.
+Source: B9, C3; RMQ-R81.
 """
 
 from __future__ import annotations

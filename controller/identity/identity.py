@@ -3,9 +3,9 @@ The identity of a broker: its configuration compared with its store. Pure.
 
 Cluster and broker name come from the configuration. The id comes from a controller,
 once. The store keeps all three for its lifetime. A difference is an error for the
-operator, and never a reason to take another identity (R12, R16).
+operator, and never a reason to take another identity (RMQ-R12, RMQ-R16).
 
-Source: formats 5.1; R10 to R18; docs/identity.md.
+Source: formats 5.1; RMQ-R10 to RMQ-R18; docs/identity.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ConfiguredIdentity:
         address: ``HOST:PORT`` where clients and the controller reach it.
 
     Raises:
-        InvalidError: a name is empty or contains ``#`` (R15), or the address is
+        InvalidError: a name is empty or contains ``#`` (RMQ-R15), or the address is
             invalid.
     """
 
@@ -56,7 +56,7 @@ class ConfiguredIdentity:
 
 def check_code(address: str, wall_ms: int, bits: bytes) -> str:
     """
-    Returns a code by which a controller recognises an applicant (R14).
+    Returns a code by which a controller recognises an applicant (RMQ-R14).
 
     RocketMQ's controllers take the text before the first ``;`` as the broker's first
     address, and its brokers write the time after it. Here random bits follow, so that
@@ -82,7 +82,7 @@ def broker_identity_of(identity: BrokerIdentity | TemporaryIdentity) -> BrokerId
 def mismatch_of(stored: Identity, named: ConfiguredIdentity) -> str:
     """
     Returns why a stored identity does not fit this broker, and what to do, as one line;
-    empty: it fits, or there is none (R12).
+    empty: it fits, or there is none (RMQ-R12).
     """
     if stored is None:
         return ""

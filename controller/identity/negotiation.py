@@ -2,15 +2,16 @@
 The negotiation of a broker id, safe against crashes and lost answers. Pure.
 
 A broker applies for an id under a check code that it stored durably before. After a
-crash or a lost answer it applies with the same code and gets the same id (R26), so no
-id leaks. Only one answer deletes the stored code: the id belongs to another broker
-(R28).
+crash or a lost answer it applies with the same code and gets the same id (RMQ-R26), so
+no id leaks. Only one answer deletes the stored code: the id belongs to another broker
+(RMQ-R28).
 
 One literal table has all transitions; the diagram of docs/identity.md is drawn from it.
 A `Negotiation` is a value: each of its methods returns the next value, so its owner, a
 simulation and an exhaustive test drive the same code.
 
-Source: R10 to R29, R38 to R44; formats 4.4, 4.13, 5.1; docs/identity.md.
+Source: RMQ-R10 to RMQ-R29, RMQ-R38 to RMQ-R44; formats 4.4, 4.13, 5.1;
+docs/identity.md.
 """
 
 from __future__ import annotations
@@ -296,7 +297,7 @@ class Negotiation:
 
     def again(self, named: ConfiguredIdentity | None = None) -> Negotiation:
         """
-        Registers again: the controller lost the set (R43), or the address changed.
+        Registers again: the controller lost the set (RMQ-R43), or the address changed.
 
         Raises:
             LocalViolation: not registered, or registered under other names.
@@ -315,7 +316,7 @@ class Negotiation:
         if broker_id == self.refused_id:
             problem = (
                 f"the controller offers broker id {broker_id} again, which belongs to "
-                "another broker (R36): upgrade the controller, or "
+                "another broker (RMQ-R36): upgrade the controller, or "
                 f"clean broker {broker_id} of {self.named.broker!r} if it is gone"
             )
             # Try again after a pause: a controller that lost its records counts again.

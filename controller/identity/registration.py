@@ -4,7 +4,7 @@ Carries out the negotiation and registration of a broker: store, controller, pau
 The decisions are those of `pystore.controller.identity.negotiation`. Each write to the
 store blocks the loop for one sync; there are two in the life of a broker.
 
-Source: R2 to R4, R19 to R28; docs/identity.md.
+Source: RMQ-R2 to RMQ-R4, RMQ-R19 to RMQ-R28; docs/identity.md.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class BrokerRegistration:
                 raise
             return now.failed(str(error), is_final=False)
         except FormatError as error:
-            # A damaged identity never counts as none (R16).
+            # A damaged identity never counts as none (RMQ-R16).
             self._fail_for_good(error)
             raise
         return now.stored()

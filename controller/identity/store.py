@@ -5,10 +5,11 @@ RocketMQ's two files, ``brokerIdentity`` and ``brokerIdentity-temp``, are export
 so that a Java broker that takes the store over is the same broker. The record and the
 digests of both files change in one transaction. The files follow: the final file is
 written before the temporary file is removed, because the final one wins if both exist
-(R11, R17). The next read repairs the files after a crash in between. Changes by another
-program are imported when the store is opened (`pystore.recovery.foreign_writer`).
+(RMQ-R11, RMQ-R17). The next read repairs the files after a crash in between. Changes by
+another program are imported when the store is opened
+(`pystore.recovery.foreign_writer`).
 
-Source: R10 to R18; safety A7; formats 5.1; docs/identity.md.
+Source: RMQ-R10 to RMQ-R18; A7; formats 5.1; docs/identity.md.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class IdentityStore:
         operator left them out of date.
 
         Raises:
-            FormatError: the record is damaged; it never counts as none (R16).
+            FormatError: the record is damaged; it never counts as none (RMQ-R16).
             StorageError: the operating system refused.
         """
         identity = self._writer.metastore.read(IDENTITY)

@@ -7,7 +7,7 @@ only as long after a *commit* as no other controller can lead, counted from the 
 of that commit (C2). A new leader does not know the leases of the previous one: it has
 to wait for the longest lease (C3).
 
-Source: C2, C3; R222, R226, R229; docs/record-store.md, terms.
+Source: C2, C3; RMQ-R222, RMQ-R226, RMQ-R229; docs/record-store.md, terms.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 The live brokers: the last heartbeat of each, and how long it is valid. Pure.
 
 All times are the controller's own boot time at the arrival of a heartbeat: clocks of
-two hosts cannot be compared (R234). Each controller keeps this table, also without
-leading, so that the next leader knows the live brokers (R225).
+two hosts cannot be compared (RMQ-R234). Each controller keeps this table, also without
+leading, so that the next leader knows the live brokers (RMQ-R225).
 
 The cost of a heartbeat does not depend on the number of brokers: it only moves the end
 of its validity. The heap is ordered by earlier ends, and each of them is checked once
 per time-out.
 
-Source: R238 to R244, R72; safety B1.
+Source: RMQ-R238 to RMQ-R244, RMQ-R72; B1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pystore.replicaset import Incarnation
 __all__ = ["TIMEOUT_MS", "Heartbeat", "Heartbeats"]
 
 TIMEOUT_MS = 10_000
-"""The validity of a heartbeat that names none (R239)."""
+"""The validity of a heartbeat that names none (RMQ-R239)."""
 
 _MS = 1_000_000
 
@@ -79,7 +79,7 @@ class _Kept:
 
     Attributes:
         heartbeat: as received.
-        until_ns: the end of its validity, inclusive (R240).
+        until_ns: the end of its validity, inclusive (RMQ-R240).
         is_closed: its connection has ended.
         queued_ns: its entry in the heap; ``None``: there is none.
     """
@@ -177,7 +177,7 @@ class Heartbeats:
     def close(self, connection: int) -> list[tuple[SetKey, int]]:
         """
         Takes note of the end of a connection. Brokers with their last heartbeat on it
-        are dead at once (R241), so a killed process is replaced in milliseconds.
+        are dead at once (RMQ-R241), so a killed process is replaced in milliseconds.
 
         Returns:
             set and id of each broker that died.
@@ -216,7 +216,7 @@ class Heartbeats:
 
     def last_heartbeats(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
         """
-        Returns the valid heartbeats of a set for `Facts.last_heartbeats` (R71).
+        Returns the valid heartbeats of a set for `Facts.last_heartbeats` (RMQ-R71).
         """
         return {one.broker_id: one.last_heartbeat for one in self.alive(key, now_ns)}
 

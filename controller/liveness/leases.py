@@ -6,7 +6,7 @@ it from the *sending* of the heartbeat, which no controller knows. The controlle
 from its *answer*, which is later. It records its own grants; those of the previous
 controller have expired once its term is old enough (C3).
 
-Source: C1 to C3, B8; R81; docs/controller.md, time.
+Source: C1 to C3, B8; RMQ-R81; docs/controller.md, time.
 """
 
 from __future__ import annotations

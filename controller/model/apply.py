@@ -2,7 +2,7 @@
 Applies events to the state of a broker set. Pure and total: it never raises.
 
 An event for another version changes nothing, so a repeated or late event does no harm
-(R112, R232).
+(RMQ-R112, RMQ-R232).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ are hexadecimal digits, sets are sorted lists. A library does not carry this: ms
 writes bytes as base64, cannot sort sets of dataclasses, and accepts unknown fields and
 repeated members.
 
-Source: R258, R266; M.11.
+Source: RMQ-R258, RMQ-R266; RMQ-M.11.
 """
 
 from __future__ import annotations

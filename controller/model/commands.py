@@ -1,7 +1,7 @@
 """
 The commands for one broker set. Pure.
 
-Source: formats 4.2 to 4.13; safety B2, B4, B9, C3; seeds 000 and 001 for ids.
+Source: formats 4.2 to 4.13; B2, B4, B9, C3.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Trigger(Enum):
     BROKER = "broker"
     """A broker without a master; its id counts only for the first master of a set."""
     OPERATOR = "operator"
-    """Only the named broker may be elected (R52)."""
+    """Only the named broker may be elected (RMQ-R52)."""
     CONTROLLER = "controller"
-    """The controller's scan; an election without a result is recorded (R59)."""
+    """The controller's scan; an election without a result is recorded (RMQ-R59)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ApplyId:
 
     Attributes:
         broker_id: the answer to `GetNextId`.
-        check_code: ``ADDRESS;MILLISECONDS``; sent again after a lost answer (R28).
+        check_code: ``ADDRESS;MILLISECONDS``; sent again after a lost answer (RMQ-R28).
     """
 
     broker_id: int

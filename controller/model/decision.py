@@ -36,7 +36,7 @@ class Rejected:
     Attributes:
         code: of the answer.
         reason: one line for people.
-        broker_ids: the brokers that caused the refusal (R111).
+        broker_ids: the brokers that caused the refusal (RMQ-R111).
     """
 
     code: ResponseCode

@@ -2,9 +2,10 @@
 The events of a broker set: the changes that a decision makes. Pure.
 
 An event carries the version of the state that it was decided on, and applies to that
-version only (R112, R232): a repeated or late event changes nothing.
+version only (RMQ-R112, RMQ-R232): a repeated or late event changes nothing.
 
-Source: formats 4.15; safety B1 to B7; R33 to R39, R57 to R59, R109, R254 to R256.
+Source: formats 4.15; B1 to B7; RMQ-R33 to RMQ-R39, RMQ-R57 to RMQ-R59, RMQ-R109,
+RMQ-R254 to RMQ-R256.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Explains why a replica is not in the SyncStateSet, for people. Pure.
 
-Source: safety B1 to B7; R271.
+Source: B1 to B7; RMQ-R271.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 The facts at the moment of a decision, which are no part of the state. Pure.
 
 The caller of a decision reads liveness, time and configuration once: two reads could
-disagree (R71), and the clock of another machine proves nothing (R234, R235).
+disagree (RMQ-R71), and the clock of another machine proves nothing (RMQ-R234,
+RMQ-R235).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Facts:
     Attributes:
         last_heartbeats: of the brokers whose heartbeat is valid, by id.
         may_replace: this controller has led so long that a master without heartbeats
-            has no lease any more (C3, R226).
+            has no lease any more (C3, RMQ-R226).
         is_unclean_allowed: any live broker may be elected if no better one can be;
             RocketMQ: ``enableElectUncleanMaster``.
     """
@@ -72,7 +73,7 @@ class Facts:
     def position(self, replica: RegisteredBroker) -> LogEnd:
         """
         Returns the log end of the registered process; reports of earlier processes of
-        that broker do not count (R72).
+        that broker do not count (RMQ-R72).
         """
         last_heartbeat = self.last_heartbeat(replica)
         is_told = last_heartbeat is not None and last_heartbeat.position != NOWHERE

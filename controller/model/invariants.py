@@ -4,7 +4,7 @@ The invariants of every state of a broker set, and of every step to the next. Pu
 Tests check them after each event. A controller refuses a record that breaks one:
 another program or a defect of ours wrote it.
 
-Source: R35, R36, R103, R108, R203, R254 to R256; safety B1, B7.
+Source: RMQ-R35, RMQ-R36, RMQ-R103, RMQ-R108, RMQ-R203, RMQ-R254 to RMQ-R256; B1, B7.
 """
 
 from __future__ import annotations

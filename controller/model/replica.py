@@ -1,7 +1,7 @@
 """
 One broker of a set as the controller records it. Pure.
 
-Source: formats 4.15; safety B1, B2, B4; R35, R42.
+Source: formats 4.15; B1, B2, B4; RMQ-R35, RMQ-R42.
 """
 
 from __future__ import annotations

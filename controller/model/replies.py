@@ -61,7 +61,7 @@ class RegistrationReply:
     Answer to 1003.
 
     Attributes:
-        leadership: of a live master; else ``None`` (R40).
+        leadership: of a live master; else ``None`` (RMQ-R40).
         agreed: the set.
         standing: of the broker's log.
     """
@@ -77,7 +77,7 @@ class Election:
     Answer to 1002.
 
     Attributes:
-        code: SUCCESS, MASTER_STILL_EXISTS (R54) or MASTER_NOT_AVAILABLE (R59).
+        code: SUCCESS, MASTER_STILL_EXISTS (RMQ-R54) or MASTER_NOT_AVAILABLE (RMQ-R59).
         leadership: ``None``: no broker could be elected.
         agreed: the set.
         addresses: of all brokers of the set, by id; only after an election.

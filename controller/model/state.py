@@ -4,7 +4,8 @@ The recorded state of one broker set, as one value. Pure.
 It is one record of the record store, so that a decision is one commit. Time and
 heartbeats are no part of it (`pystore.controller.model.facts`).
 
-Source: formats 4.15; safety B1 to B8, C3; R37, R63, R73, R81, R254, R255.
+Source: formats 4.15; B1 to B8, C3; RMQ-R37, RMQ-R63, RMQ-R73, RMQ-R81, RMQ-R254,
+RMQ-R255.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 SetKey = tuple[str, str]
-"""Cluster and name of a set: two clusters may have sets of the same name (R37)."""
+"""Cluster and name of a set: two clusters may have sets of the same name (RMQ-R37)."""
 
 Cause = str
 """Why bytes may be lost: ``unclean`` or ``power``."""
@@ -33,7 +34,7 @@ Cause = str
 @dataclass(frozen=True, slots=True)
 class LossRange:
     """
-    A range of the log that an election may have lost (B3, R73).
+    A range of the log that an election may have lost (B3, RMQ-R73).
 
     Attributes:
         epoch: that began with the election.
@@ -51,7 +52,7 @@ class LossRange:
 @dataclass(frozen=True, slots=True)
 class NotedRefusal:
     """
-    The last recorded refusal, for people (R271).
+    The last recorded refusal, for people (RMQ-R271).
 
     Attributes:
         code: of the answer.
@@ -70,7 +71,7 @@ class SetState:
     One set of brokers.
 
     Attributes:
-        cluster: name of the cluster; with the name it is the key (R37).
+        cluster: name of the cluster; with the name it is the key (RMQ-R37).
         name: of the set, RocketMQ's ``brokerName``.
         version: the number of applied events; an event applies to one version only.
         next_id: of the next broker; it never decreases.

@@ -1,7 +1,7 @@
 """
 The views of a set for answers. Pure.
 
-Source: formats 4.3, 4.5, 4.7; R39, R40, R247, R248.
+Source: formats 4.3, 4.5, 4.7; RMQ-R39, RMQ-R40, RMQ-R247, RMQ-R248.
 """
 
 from __future__ import annotations

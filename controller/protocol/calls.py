@@ -3,7 +3,7 @@ The calls of a broker to a controller, and their results. Pure: values, no bytes
 
 A request is a value, and so is each of its three results: an answer, a refusal with
 RocketMQ's code, or no clear answer in time. The third one says whether the request may
-be done, which a refusal excludes (R28).
+be done, which a refusal excludes (RMQ-R28).
 
 The fields are those of RocketMQ's headers under the names of this project. `Recovery`,
 `HeartbeatExtension` and incarnations are extensions of pystore, which RocketMQ's
@@ -55,7 +55,7 @@ class CallRefused:
     Attributes:
         code: RocketMQ's response code, not 0.
         remark: its text for people; may be empty.
-        broker_ids: the brokers that caused it; empty: unknown (R111).
+        broker_ids: the brokers that caused it; empty: unknown (RMQ-R111).
         agreed: of 1001 with 2000 or 2001: the present set, which settles earlier
             unanswered requests; ``None``: unknown, as from RocketMQ.
     """
@@ -124,7 +124,7 @@ class GetNextBrokerId:
 class ApplyBrokerId:
     """
     1013: allocates this id to the broker with this code. `Done` answers it; a
-    repetition with the same code changes nothing (R26).
+    repetition with the same code changes nothing (RMQ-R26).
     """
 
     cluster: str

@@ -6,7 +6,7 @@ extensions (`pystore.controller.protocol.extensions`). An answer that leaves the
 open is not a refusal: a Java controller answers 1 or 2015 when it could not commit in
 time, and may still commit.
 
-Source: formats 4.1 to 4.9, 4.13; golden ``remoting``; R28.
+Source: formats 4.1 to 4.9, 4.13; golden ``remoting``; RMQ-R28.
 """
 
 from __future__ import annotations

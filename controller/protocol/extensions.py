@@ -14,7 +14,7 @@ leadership and set | |
 The extensions of 904 and 1003 are here, those of masters and sets in
 `pystore.controller.protocol.set_extensions`.
 
-Source: design 7; safety B1 to B4, B7, B9, C1, C3; docs/identity.md.
+Source: B1 to B4, B7, B9, C1, C3; docs/identity.md.
 """
 
 from __future__ import annotations

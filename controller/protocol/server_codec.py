@@ -2,9 +2,9 @@
 Decodes requests of brokers and administrators to commands for one set. Pure.
 
 Some requests of RocketMQ name a set without its cluster; the handler finds the set
-(R37).
+(RMQ-R37).
 
-Source: formats 4.2 to 4.4, 4.12, 4.13; R51 to R53, R251, R252.
+Source: formats 4.2 to 4.4, 4.12, 4.13; RMQ-R51 to RMQ-R53, RMQ-R251, RMQ-R252.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Encodes the result of a command as RocketMQ's answer to its request. Pure.
 
-Source: formats 4.1 to 4.7, 4.12, 4.13; R39, R40, R57, R111, R269.
+Source: formats 4.1 to 4.7, 4.12, 4.13; RMQ-R39, RMQ-R40, RMQ-R57, RMQ-R111, RMQ-R269.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ pystore's extensions of headers about masters and SyncStateSets. Pure.
 Members are pairs of id and incarnation, beside RocketMQ's ids. Body and fields name the
 same brokers. A refusal of 1001 names the brokers that caused it. A refusal with 2000 or
 2001 has the present set in body and fields, for a master whose last answer was lost
-(R112).
+(RMQ-R112).
 
-Source: safety B1, B7, C3; R111; `pystore.controller.protocol.extensions`.
+Source: B1, B7, C3; RMQ-R111; `pystore.controller.protocol.extensions`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def alter_set_of(
 
 def refused_ids_fields(broker_ids: frozenset[int]) -> dict[str, str]:
     """
-    Returns the extension of a refusal: the brokers that caused it (R111).
+    Returns the extension of a refusal: the brokers that caused it (RMQ-R111).
     """
     text = ids_text(broker_ids)
     return {} if text is None else {_BROKER_IDS: text}

@@ -9,7 +9,8 @@ at once share one sync of the disk.
 If the outcome of a commit is unknown, the record is read back. If that fails too, the
 controller gives the term up, and the next leader reads the record.
 
-Source: docs/controller.md, docs/record-store.md; safety C2; R37, R112, R228, R230.
+Source: docs/controller.md, docs/record-store.md; C2; RMQ-R37, RMQ-R112, RMQ-R228,
+RMQ-R230.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The names are RocketMQ's where it has one, so that ``controller.properties`` can
 as it is; a file that ends in ``.toml`` has the same names. Settings of RocketMQ without
 a meaning here are ignored, and reported.
 
-Source: formats 4.11, 7.4; R257.
+Source: formats 4.11, 7.4; RMQ-R257.
 """
 
 from __future__ import annotations

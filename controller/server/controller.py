@@ -1,7 +1,7 @@
 """
 One controller: its server, its heartbeats and its campaign.
 
-Source: design 7; docs/controller.md.
+Source: docs/controller.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The details of a set, as the answer to 7101. Pure.
 
-Source: R271; docs/operations.md.
+Source: RMQ-R271; docs/operations.md.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 The settings of a controller, with the changes of administrators while it runs.
 
 The changes are one record, so they apply to every controller and survive restarts
-(R235). RocketMQ changes only one node.
+(RMQ-R235). RocketMQ changes only one node.
 
-Source: formats 4.11; R235, R257.
+Source: formats 4.11; RMQ-R235, RMQ-R257.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Answers the requests of brokers and administrators to a controller.
 A controller that does not lead answers 2007 to each request about a set, and names the
 leader in its answer to 1005. Every controller takes heartbeats.
 
-Source: formats 4.1, 4.5 to 4.8, 4.11; R221, R238, R241, R247 to R249, R257.
+Source: formats 4.1, 4.5 to 4.8, 4.11; RMQ-R221, RMQ-R238, RMQ-R241, RMQ-R247 to
+RMQ-R249, RMQ-R257.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Handlers:
     def closed(self, connection: Connection) -> None:
         """
         Takes note of the end of a connection. The brokers that sent heartbeats on it
-        are dead (R241).
+        are dead (RMQ-R241).
         """
         self._clusters.pop(connection, None)
         number = self._numbers.pop(connection, None)

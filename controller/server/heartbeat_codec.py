@@ -1,7 +1,7 @@
 """
 Decodes the heartbeat that a broker sends once a second. Pure.
 
-Source: formats 4.8; safety B9, C1; R238, R239.
+Source: formats 4.8; B9, C1; RMQ-R238, RMQ-R239.
 """
 
 from __future__ import annotations

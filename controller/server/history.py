@@ -5,7 +5,7 @@ The leader keeps them in memory, and the next leader starts with an empty histor
 the record they would be written again with each commit. The record has what an operator
 needs later: losses, and the epoch of the last election.
 
-Source: R271.
+Source: RMQ-R271.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The last refusal of each set: kept in its record, but not with one commit per refusal.
 
-Source: R271.
+Source: RMQ-R271.
 """
 
 from __future__ import annotations

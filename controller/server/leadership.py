@@ -4,7 +4,7 @@ The campaign of one controller: it waits for the leadership, leads, and starts a
 A lost session of the record store ends the term, and the campaign opens another
 session. Without the store no controller leads; masters serve until their leases expire.
 
-Source: docs/record-store.md; safety C2; R221 to R224.
+Source: docs/record-store.md; C2; RMQ-R221 to RMQ-R224.
 """
 
 from __future__ import annotations

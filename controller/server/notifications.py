@@ -1,13 +1,13 @@
 """
 Pending notifications of brokers about role changes: code 1008. Pure.
 
-A broker also finds a new master when it polls; a notification saves it the wait (R75).
-No request waits for a notification. Of two notifications for one broker only the newer
-one is kept, and at most one is in flight. A broker of pystore confirms a notification
-in its heartbeats, and is notified until then. A Java broker confirms nothing, and is
-notified until one send succeeds.
+A broker also finds a new master when it polls; a notification saves it the wait
+(RMQ-R75). No request waits for a notification. Of two notifications for one broker only
+the newer one is kept, and at most one is in flight. A broker of pystore confirms a
+notification in its heartbeats, and is notified until then. A Java broker confirms
+nothing, and is notified until one send succeeds.
 
-Source: R74 to R76; formats 4.9.
+Source: RMQ-R74 to RMQ-R76; formats 4.9.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Notifies brokers of a new master, apart from the handling of requests.
 
-Source: formats 4.9; R57, R74 to R76.
+Source: formats 4.9; RMQ-R57, RMQ-R74 to RMQ-R76.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Detects a pause of this process: stopped, swapped out, or on a suspended machine
 
 A broker that seemed silent during the pause may be alive: its heartbeats wait in the
 socket, or it has given up and will connect again. So after a pause a controller knows
-as little about live brokers as a new leader (R226).
+as little about live brokers as a new leader (RMQ-R226).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The keys of a controller in the record store. Pure.
 All keys have one prefix, so that other programs may share the store. The names of a set
 are escaped, so that a name cannot look like a part of another key.
 
-Source: R37; docs/controller.md.
+Source: RMQ-R37; docs/controller.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The record store of a controller: LMDB for one host, ZooKeeper for several.
 
-Source: design 8; docs/record-store.md.
+Source: docs/record-store.md.
 """
 
 from __future__ import annotations

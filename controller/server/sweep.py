@@ -2,9 +2,9 @@
 The commands that a controller gives itself for a set of brokers. Pure.
 
 Each set is checked repeatedly, so a missed event does no lasting harm: a set without an
-electable broker is tried until it has one (R231).
+electable broker is tried until it has one (RMQ-R231).
 
-Source: safety B2, C3; R59, R62, R226, R231.
+Source: B2, C3; RMQ-R59, RMQ-R62, RMQ-R226, RMQ-R231.
 """
 
 from __future__ import annotations

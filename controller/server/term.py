@@ -4,7 +4,7 @@ The work of the leading controller: one term.
 Everything here is dropped when the term is lost. The next leader builds it again from
 the records.
 
-Source: safety C1 to C3; R222, R226, R228, R231; docs/controller.md.
+Source: C1 to C3; RMQ-R222, RMQ-R226, RMQ-R228, RMQ-R231; docs/controller.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The acks of an append, and how the wait for one ended. Pure.
 
-Source: design of the acks (docs/in-sync.md), F (R204 to R220).
+Source: docs/in-sync.md; RMQ-R204 to RMQ-R220.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class AckOutcome(Enum):
 
     REACHED = "reached"
     TIMED_OUT = "timed out"
-    """RocketMQ: FLUSH_SLAVE_TIMEOUT (R211)."""
+    """RocketMQ: FLUSH_SLAVE_TIMEOUT (RMQ-R211)."""
     NOT_ENOUGH = "stored, but there are not enough replicas"
-    """All members acked, but they are now fewer than the minimum (R216)."""
+    """All members acked, but they are now fewer than the minimum (RMQ-R216)."""
     FENCED = "fenced"
     """The mastership or its lease is over (B8)."""
 
@@ -70,7 +70,7 @@ class RefusalReason(Enum):
 @dataclass(frozen=True, slots=True)
 class AppendRefusal:
     """
-    Nothing was appended, because the ack could not be reached (R206).
+    Nothing was appended, because the ack could not be reached (RMQ-R206).
 
     Attributes:
         reason: for programs.

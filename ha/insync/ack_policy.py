@@ -48,15 +48,15 @@ class AckPolicy:
         """
         Returns up to which offset consumers may read, in a set whose appends use that
         ack. Records that only the master acknowledged are read from the master alone
-        (R120, R124; L.1, 13).
+        (RMQ-R120, RMQ-R124; RMQ-L.1.13).
         """
         own = self._progress
         return own.confirm_offset if ack.is_shared else own.ends.newest
 
     def refusal(self, ack: Ack) -> AppendRefusal | None:
         """
-        Returns, before an append, why its ack could not be reached (R206); ``None``:
-        it could.
+        Returns, before an append, why its ack could not be reached (RMQ-R206);
+        ``None``: it could.
         """
         size, wanted = self._set_state.size_max, self._rules.min_in_sync
         legacy = self.legacy_ids() if ack is Ack.ALL_SYNCED else []

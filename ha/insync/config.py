@@ -62,8 +62,8 @@ def ack_of_rocketmq(properties: Mapping[str, str]) -> Ack:
     Returns the ack that a RocketMQ configuration means, or the stronger one.
 
     ``inSyncReplicas`` of more than one becomes `all`: a count of replicas does not
-    say which of them is elected next (R207, R208). ``enableAutoInSyncReplicas`` has
-    no effect in controller mode (R209).
+    say which of them is elected next (RMQ-R207, RMQ-R208). ``enableAutoInSyncReplicas``
+    has no effect in controller mode (RMQ-R209).
 
     Args:
         properties: ``allAckInSyncStateSet``, ``inSyncReplicas``,

@@ -1,9 +1,9 @@
 """
 The confirm offset, and the offset that each ack has reached. Pure.
 
-These offsets never move back within a mastership (R128). They move only while every
+These offsets never move back within a mastership (RMQ-R128). They move only while every
 member acks: a member without a session, or without an ack in its session, stops them
-(R122, R129).
+(RMQ-R122, RMQ-R129).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AckHolders:
         members: for each member of any set that the controller may have agreed to,
             its session, or ``None``.
         joiners: slaves that are about to join the set: what is acknowledged meanwhile,
-            they must hold too (R82).
+            they must hold too (RMQ-R82).
         is_enough: the replicas that certainly count are at least ``min_in_sync``.
         has_candidates: a replica outside the set may be elected (B7).
     """
@@ -66,7 +66,7 @@ class ConfirmOffset:
     ) -> None:
         self.ends = RecordEnds(end_offset)
         self.flushed_offset = flushed_offset
-        # A stored offset may be above what is left of the log (L.1, 7).
+        # A stored offset may be above what is left of the log (RMQ-L.1.7).
         self.confirm_offset = min(confirm_offset, end_offset)
         self.all_offset = 0
         self.all_synced_offset = 0

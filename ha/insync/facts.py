@@ -44,7 +44,7 @@ class SessionAcked:
         received_offset: end of the bytes that it holds.
         flushed_offset: durable below; ``None`` from a legacy slave.
         caught_up_ms: our send time of the newest frame whose end of the log it now
-            holds (K.3, R97); ``None``: it holds less than any frame named.
+            holds (RMQ-K.3, RMQ-R97); ``None``: it holds less than any frame named.
         status: of its log.
     """
 

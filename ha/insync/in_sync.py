@@ -12,11 +12,11 @@ Why a record with the ack `all` survives an election:
    member of any set that the controller may have by now (`set_state`), including
    candidates of the election before (B7).
 2. The master proposes only slaves that hold everything acknowledged so far, and from
-   the request on, acks wait for them (`membership`, R82).
+   the request on, acks wait for them (`membership`, RMQ-R82).
 3. A member is a process, not a broker id: the controller decides what a restarted
    process still holds (`sessions`, B1, B2).
 
-Source: docs/in-sync.md (C, F; B1 to B9).
+Source: docs/in-sync.md (RMQ-C.1 to RMQ-C.6; B1 to B9).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class InSync:
 
     Attributes:
         ack_policy: which acks are reached.
-        refusals: by ack, why an append is refused (R206). The value is replaced when
-            it changes, so any thread may read it.
+        refusals: by ack, why an append is refused (RMQ-R206). The value is replaced
+            when it changes, so any thread may read it.
 
     Raises:
         LocalViolation: the set lacks the master.
@@ -105,11 +105,11 @@ class InSync:
 
     def opened(self, fact: SessionOpened, now_ms: int) -> int | None:
         """
-        A slave named where it continues; that is no ack yet (R129).
+        A slave named where it continues; that is no ack yet (RMQ-R129).
 
         Returns:
             The id of the session to close, if any: an older one of the same slave, or
-            this one, if a newer process of the slave has a session (K.3).
+            this one, if a newer process of the slave has a session (RMQ-K.3).
         """
         closing = self._sessions.opened(fact)
         self._advance_anew(now_ms)
@@ -136,7 +136,8 @@ class InSync:
 
     def left(self, fact: SessionEnded, now_ms: int) -> None:
         """
-        A session ended; the end of a replaced session changes nothing (R94, R95).
+        A session ended; the end of a replaced session changes nothing (RMQ-R94,
+        RMQ-R95).
         """
         if self._sessions.left(fact) is not None:
             self._advance_anew(now_ms)
@@ -247,7 +248,7 @@ class InSync:
 
     def unknown(self, change: SetChange, now_ms: int) -> None:
         """
-        No answer came: the change counts until its outcome is known (R119).
+        No answer came: the change counts until its outcome is known (RMQ-R119).
         """
         self._set_state.unknown(change)
         self._quiet_until_ms = now_ms + self._rules.retry_ms
@@ -278,7 +279,7 @@ class InSync:
     def may_suspend(self, broker_id: int) -> bool:
         """
         Whether a slave may be suspended: not while it is a member or may become one;
-        `exclude` it first (K.3).
+        `exclude` it first (RMQ-K.3).
         """
         return broker_id not in {one.broker_id for one in self._set_state.any_set}
 

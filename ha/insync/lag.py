@@ -2,7 +2,8 @@
 When each slave last had everything that the master had. Pure.
 
 Only acks move these times, never sends: a slave that receives bytes and does not ack
-falls behind (R99). The times belong to a broker id, so they outlive a link (R98).
+falls behind (RMQ-R99). The times belong to a broker id, so they outlive a link
+(RMQ-R98).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _SPACING_MS = 100
 
 class CaughtUpTimes:
     """
-    The last time at which each slave was caught up (R97).
+    The last time at which each slave was caught up (RMQ-R97).
 
     Args:
         began_ms: of the mastership. A slave without an ack counts as caught up at

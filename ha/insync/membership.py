@@ -2,8 +2,8 @@
 Which replicas must leave the SyncStateSet, and which may join it. Pure.
 
 The wanted set is computed from the present facts each time, never from the last wanted
-set. Two slaves that leave at the same time leave in one change (R93), and a change
-that is no longer needed is not requested (R90).
+set. Two slaves that leave at the same time leave in one change (RMQ-R93), and a change
+that is no longer needed is not requested (RMQ-R90).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WantedSet:
     The set that the master wants, and why.
 
     Attributes:
-        members: with the master (R91).
+        members: with the master (RMQ-R91).
         candidates: those that may stay candidates.
         reasons: one sentence for each replica that joins or leaves.
     """
@@ -87,7 +87,8 @@ class Membership:
 
     def refused(self, broker_ids: frozenset[int], now_ms: int) -> None:
         """
-        The controller refused these slaves: they are not proposed for a while (R111).
+        The controller refused these slaves: they are not proposed for a while
+        (RMQ-R111).
         """
         until_ms = now_ms + self.rules.refused_ms
         self._refused_until_ms.update(dict.fromkeys(broker_ids, until_ms))
@@ -104,7 +105,7 @@ class Membership:
 
     def check(self, now_ms: int) -> None:
         """
-        Checks the lags, if a check is due (R87).
+        Checks the lags, if a check is due (RMQ-R87).
 
         If a check comes a whole period late, acks may be waiting to be read as well:
         it removes no slave, the next check does.
@@ -221,8 +222,8 @@ class Membership:
 
         While the log grows, only the master holds all of it at any moment. So the
         confirm offset waits for a slave that was caught up a moment ago; otherwise the
-        slave could join only when an ack finds the log idle (R82, in a form that holds
-        under load).
+        slave could join only when an ack finds the log idle (RMQ-R82, in a form that
+        holds under load).
         """
         received = session.received_offset
         if received is None or received < self.epoch_start or self._is_barred(session):

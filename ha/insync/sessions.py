@@ -2,8 +2,8 @@
 The newest session of each slave, and its acks. Pure.
 
 A broker id counts once, with its newest session, even if several of its links are open
-(R95, R217; K.3, one session per slave). Facts of other sessions change nothing (R94,
-R273).
+(RMQ-R95, RMQ-R217; RMQ-K.3, one session per slave). Facts of other sessions change
+nothing (RMQ-R94, RMQ-R273).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Session:
         is_learner: it counts for nothing.
         is_legacy: its acks do not cover its disk.
         received_offset: it holds everything below; ``None``: no ack yet, which is
-            not an ack of 0 (R129).
+            not an ack of 0 (RMQ-R129).
         flushed_offset: it has everything below on disk; ``None``: never reported.
         status: of its log.
     """
@@ -96,8 +96,8 @@ class Sessions:
             Its session; ``None`` if another session counts.
 
         Raises:
-            RemoteViolation: it acks bytes that the master does not have (R130), or less
-                than before: close the link.
+            RemoteViolation: it acks bytes that the master does not have (RMQ-R130), or
+                less than before: close the link.
         """
         session = self._of(fact)
         if session is None:

@@ -3,9 +3,9 @@ The set that the controller agreed to, and the changes that it may still agree t
 
 Until the outcome of a change is known, the old set and the new set both count: an ack
 waits for every member of any of them, and only members of all of them count as replicas
-(R114, R119; L.1, 1). A change without an answer stays open until its own refusal
-arrives or a higher version of the set is seen. From then on the controller refuses
-every change that was computed from an older version (R105, R112).
+(RMQ-R114, RMQ-R119; RMQ-L.1.1). A change without an answer stays open until its own
+refusal arrives or a higher version of the set is seen. From then on the controller
+refuses every change that was computed from an older version (RMQ-R105, RMQ-R112).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MembershipState:
         any_set: members of any set that the controller may have by now, candidates
             included: an ack waits for each.
         every_set: members of all of them: they count whatever the answer is.
-        size_max: members of the largest of them (R115).
+        size_max: members of the largest of them (RMQ-R115).
 
     Args:
         master: this broker; in every set.
@@ -106,7 +106,7 @@ class MembershipState:
     def adopt(self, agreed: AgreedSet) -> bool:
         """
         Takes the controller's set, from an answer or a poll; a version that is not
-        higher than the known one changes nothing (R117, R118).
+        higher than the known one changes nothing (RMQ-R117, RMQ-R118).
 
         A controller without incarnations names members by id only; then they are the
         ones that were requested.
@@ -128,7 +128,7 @@ class MembershipState:
 
     def refused(self, change: SetChange) -> None:
         """
-        Takes a refusal: this attempt will never be committed (R119).
+        Takes a refusal: this attempt will never be committed (RMQ-R119).
         """
         if self._asked == change:
             self._asked = None

@@ -5,7 +5,7 @@ A producer that waits for each of its appends has one of them under way. With fu
 has as many as it wants: the append is checked and made at once, and the future waits
 for its ack at any later time. A future holds no resources, and may be waited for again.
 
-Source: docs/in-sync.md; R206, R211, R216, B8.
+Source: docs/in-sync.md; RMQ-R206, RMQ-R211, RMQ-R216, B8.
 """
 
 from __future__ import annotations

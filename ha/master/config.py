@@ -1,7 +1,7 @@
 """
 The settings of a mastership, and what the master knows of the set. Pure.
 
-Source: docs/protocol.md (K.3), docs/replication.md, safety B1, B7.
+Source: docs/protocol.md (RMQ-K.3), docs/replication.md, B1, B7.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRAME_BYTES_LEAST = 4096
 """What each side must be able to take in one v3 frame."""
 
 LEGACY_BUFFER_BYTES = 4 << 20
-"""A Java slave's buffer: a longer frame never gets complete (R184)."""
+"""A Java slave's buffer: a longer frame never gets complete (RMQ-R184)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class SetView:
 
     Attributes:
         broker_ids: all brokers of the set that the controller knows.
-        members: of the SyncStateSet, or of one that the controller may have (R114).
+        members: of the SyncStateSet, or of one that the controller may have (RMQ-R114).
         candidates: replicas that may still be elected (B7).
         sessions: of each broker with a live session, its newest incarnation; a
             legacy one has ``None``.

@@ -6,7 +6,7 @@ lock. They share the pure protocol object under one lock, and no thread waits wh
 holds that lock. Frames leave in the order in which the protocol made them: one thread
 at a time takes them and sends them (`pystore.ha.master.sender`).
 
-Rules: docs/replication.md; R182, R194, R217.
+Rules: docs/replication.md; RMQ-R182, RMQ-R194, RMQ-R217.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class SlaveConnectionThreads:
         Pauses or resumes blocks of the log. Any thread.
 
         Raises:
-            LocalViolation: acknowledgements wait for this slave (K.3).
+            LocalViolation: acknowledgements wait for this slave (RMQ-K.3).
         """
         with self._lock:
             connection, now_ms = self._connection, self._owner.now_ms()
@@ -215,7 +215,7 @@ class SlaveConnectionThreads:
             self._lose(str(error))
         except Exception as error:
             # Any error: a frame that was processed by half ends the session, and the
-            # thread must not end with the session open (R182).
+            # thread must not end with the session open (RMQ-R182).
             self._lose(f"{type(error).__name__}: {error}")
         finally:
             self._is_read.set()
@@ -273,7 +273,7 @@ class SlaveConnectionThreads:
             # The receiver gets the same error, or the end of the connection.
             self._lose(str(error))
         except Exception as error:
-            # Any error: no other thread would end the session (R182).
+            # Any error: no other thread would end the session (RMQ-R182).
             self._lose(f"{type(error).__name__}: {error}")
 
     def _next_output(self, bytes_max: int, *, is_patient: bool) -> Output | None:

@@ -4,7 +4,7 @@ The master's decision about a v3 handshake. Pure.
 The slave's identity is checked first: only a broker of this set can prove that the
 master's epoch is over. The controller's list and the live sessions are arguments.
 
-Source: docs/protocol.md (K.3), R164, R199, safety B1, B6.
+Source: docs/protocol.md (RMQ-K.3), RMQ-R164, RMQ-R199, B1, B6.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ changes. All use one lock, and no thread waits while it holds that lock. The mon
 carries decisions out: it moves the log's confirm offset, ends waits, and names the
 session that a newer one replaced.
 
-Source: docs/in-sync.md, docs/replication.md; R95, R128, R217 to R219.
+Source: docs/in-sync.md, docs/replication.md; RMQ-R95, RMQ-R128, RMQ-R217 to RMQ-R219.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class InSyncMonitor:
     def opened(self, fact: SessionOpened) -> int | None:
         """
         Adds a session and removes the older one of the same slave in one step, so no
-        ack is counted twice (R217).
+        ack is counted twice (RMQ-R217).
 
         Returns:
             the session to close; maybe this one.
@@ -134,7 +134,7 @@ class InSyncMonitor:
             is_outside = self._in_sync.may_suspend(fact.broker_id)
             candidates = self._in_sync.set_now.candidates
         if is_outside or any(one.broker_id == fact.broker_id for one in candidates):
-            # It may be about to join (R82): wake the thread that requests changes.
+            # It may be about to join (RMQ-R82): wake the thread that requests changes.
             self.notifier.notify()
 
     def left(self, fact: SessionEnded) -> None:

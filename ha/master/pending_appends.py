@@ -5,7 +5,7 @@ After each fact the monitor publishes the offset of each ack and what each repli
 holds. A wait whose ack was reached gets its result from that alone. For one that was
 not reached, the monitor decides the outcome.
 
-Source: docs/in-sync.md; R206, R211, R217 to R219.
+Source: docs/in-sync.md; RMQ-R206, RMQ-R211, RMQ-R217 to RMQ-R219.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class PendingAppends:
 
     def check(self, ack: Ack) -> None:
         """
-        Call it before an append: it refuses an ack that could not be reached (R206).
+        Call it before an append: it refuses an ack that could not be reached
+        (RMQ-R206).
 
         Raises:
             FencedError: this mastership is over, or a newer epoch is known.

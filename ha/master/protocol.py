@@ -4,7 +4,7 @@ The state of a master's link, in either protocol. Pure.
 States, times and the end of the session are the same in both. The frames are in
 `pystore.ha.master.protocol_v3` and `pystore.ha.master.protocol_legacy`.
 
-Source: docs/protocol.md (K.3 general rules, formats 6.5), R182, R194.
+Source: docs/protocol.md (RMQ-K.3, formats 6.5), RMQ-R182, RMQ-R194.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class AcceptedLink(ABC):
 
     def receive(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
         """
-        Takes at most one frame; a violation of the peer closes the link (R182).
+        Takes at most one frame; a violation of the peer closes the link (RMQ-R182).
         """
         if self._is_over or self._is_ended_by(log):
             return 0
@@ -144,7 +144,7 @@ class AcceptedLink(ABC):
 
         Raises:
             LocalViolation: acks wait for this slave: it must leave the set first
-                (K.3).
+                (RMQ-K.3).
         """
         if self._counts():
             raise LocalViolation(
@@ -261,7 +261,7 @@ class AcceptedLink(ABC):
 
     def _is_ended_by(self, log: MasterLog) -> bool:
         """
-        Returns whether the session is over because the epoch is (K.3 rule 4).
+        Returns whether the session is over because the epoch is (RMQ-K.3.4).
         """
         last = log.epochs.last_epoch
         if not self._is_over and last != self.config.epoch:
@@ -288,7 +288,7 @@ class AcceptedLink(ABC):
     def _check_ack(self, received: int) -> None:
         """
         Raises:
-            RemoteViolation: the slave acks bytes that were never sent to it (R130),
+            RemoteViolation: the slave acks bytes that were never sent to it (RMQ-R130),
                 or less than before.
         """
         sent = self._offset or 0

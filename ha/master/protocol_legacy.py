@@ -2,9 +2,9 @@
 The master's end of a legacy connection, for a Java slave. Pure.
 
 It behaves as RocketMQ's master, without its bugs. A frame's label is the epoch of its
-first byte, and before a change of the epoch a frame without a block is sent (R191). A
-start that no epoch covers, or that the log does not hold, ends the link (R100, R188).
-So does an ack of bytes that were never sent (R130).
+first byte, and before a change of the epoch a frame without a block is sent (RMQ-R191).
+A start that no epoch covers, or that the log does not hold, ends the link (RMQ-R100,
+RMQ-R188). So does an ack of bytes that were never sent (RMQ-R130).
 
 A Java slave learns epochs from labels and from the answer to its handshake. It never
 removes an entry, so no frame names an epoch that has no byte yet. When the master's
@@ -48,7 +48,7 @@ _NO_OFFSET = -1
 _NO_LABEL = (NO_EPOCH, 0)
 """
 The label of such a heartbeat. A Java slave would keep an epoch without a byte that is
-named here. If the next epoch began at the same offset (R137), the slave would never
+named here. If the next epoch began at the same offset (RMQ-R137), the slave would never
 find a consistent point again.
 """
 
@@ -238,7 +238,7 @@ def _label(offset: int, log: MasterLog) -> EpochEntry:
 def epochs_for_handshake(log: MasterLog) -> EpochTable:
     """
     Returns the epochs for the answer to a handshake: all of them. If a Java slave
-    cannot read so many (R198), those of the bytes that the log still holds, and of
+    cannot read so many (RMQ-R198), those of the bytes that the log still holds, and of
     these the newest that fit. A missing entry only removes a possible consistent point;
     it never makes a wrong one.
     """

@@ -5,7 +5,7 @@ A slave sends its handshake, queries the epochs, cuts its log to the master's hi
 and confirms where it resumes. Then blocks go to the slave and acks come back. Every
 number of a slave is checked against what this session sent to it.
 
-Source: docs/protocol.md (K.3), docs/replication.md.
+Source: docs/protocol.md (RMQ-K.3), docs/replication.md.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class V3MasterProtocol(AcceptedLink):
         )
 
     def _is_suspended_for(self, slave: HandshakeSlave) -> bool:
-        # A slave that acks wait for is never suspended (K.3).
+        # A slave that acks wait for is never suspended (RMQ-K.3).
         return self._is_to_suspend and not self._set_view().counts(slave.broker_id)
 
     def _take_of_session(
@@ -298,7 +298,7 @@ class V3MasterProtocol(AcceptedLink):
         elif ack.flags & AckFlag.RESUME and self._state is State.SUSPEND:
             self.resume(now_ms)
         elif self._state is not State.TRANSFER or self._counts():
-            return  # a slave that acks wait for is never suspended (K.3)
+            return  # a slave that acks wait for is never suspended (RMQ-K.3)
         elif ack.flags & AckFlag.SUSPEND:
             self.suspend(now_ms)
 

@@ -1,7 +1,7 @@
 """
 Where a slave resumes after it cut its log to the master's history. Pure.
 
-Source: docs/protocol.md (K.3, CONFIRM_TRUNCATE), R100, R147, R188.
+Source: docs/protocol.md (RMQ-K.3, CONFIRM_TRUNCATE), RMQ-R100, RMQ-R147, RMQ-R188.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@ When a slave was last caught up. Pure.
 
 For each frame a master remembers its send time and where its log ended then. Once the
 slave holds that end, it was caught up at that time. Only the master's clock is used,
-and sending alone moves nothing (R97, R99).
+and sending alone moves nothing (RMQ-R97, RMQ-R99).
 
-Source: docs/protocol.md (K.3, TRANSFER_ACK), docs/replication.md.
+Source: docs/protocol.md (RMQ-K.3, TRANSFER_ACK), docs/replication.md.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@ The service of a master: it listens, serves slaves, and tracks what they hold.
 
 One service is one mastership: one epoch, over one open log. Callers append with
 `append` or `submit`, and wait for replicas with `wait`. Another epoch is another
-service; the old one is closed first, so every slave starts a new session (K.3).
+service; the old one is closed first, so every slave starts a new session (RMQ-K.3).
 
 The protocols have neither encryption nor passwords: any host that reaches the port can
 read the log and acknowledge it. So the default is to listen on this machine only; for
 any other address the service logs a warning.
 
-Rules: docs/replication.md, docs/in-sync.md; K.3, R95, R194, R217.
+Rules: docs/replication.md, docs/in-sync.md; RMQ-K.3, RMQ-R95, RMQ-R194, RMQ-R217.
 """
 
 from __future__ import annotations

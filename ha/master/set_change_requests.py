@@ -6,7 +6,7 @@ of the set cannot wait for that. The thread sends one request at a time and hand
 answer to the in-sync monitor. Answers after the end of the mastership are dropped: the
 next master reads the set from the controller.
 
-Source: R93, R112, R119; B9.
+Source: RMQ-R93, RMQ-R112, RMQ-R119; B9.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
-The acks of a slave: they report the state of the log, nothing else (R181). Pure.
+The acks of a slave: they report the state of the log, nothing else (RMQ-R181). Pure.
 
-Source: docs/protocol.md (K.3, TRANSFER_ACK), docs/crash-safety.md (A12).
+Source: docs/protocol.md (RMQ-K.3, TRANSFER_ACK), docs/crash-safety.md (A12).
 """
 
 from __future__ import annotations

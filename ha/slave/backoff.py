@@ -1,7 +1,7 @@
 """
 How long a slave waits before it connects again. Pure.
 
-From one second, doubling up to thirty (K.3, type 2), less a random part: slaves
+From one second, doubling up to thirty (RMQ-K.3, type 2), less a random part: slaves
 that lost one master must not all connect to the next one at the same time.
 """
 

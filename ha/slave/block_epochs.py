@@ -2,7 +2,7 @@
 The epoch of a block from a Java master. Pure.
 
 A Java master labels the last chunk of an epoch with the next epoch, whose start is
-the end of the chunk (R191), and an epoch that fits into one chunk is never named.
+the end of the chunk (RMQ-R191), and an epoch that fits into one chunk is never named.
 So a label that starts after the block names the next epoch. The epoch of the block is
 the one that covers its first byte, in the table of the handshake and the labels that
 were added to it.

@@ -1,13 +1,13 @@
 """
 The consistent point of two histories, and the cut that a slave needs. Pure.
 
-Bytes below the consistent point are equal on both sides (R275); bytes above it are cut.
-A cut below the confirm offset removes bytes that every member of the set held: only the
-election of a master with a higher epoch allows that (B4). A log without a consistent
-point is wiped if no acknowledged record depends on it, and otherwise stays (R148,
-R150).
+Bytes below the consistent point are equal on both sides (RMQ-R275); bytes above it are
+cut. A cut below the confirm offset removes bytes that every member of the set held:
+only the election of a master with a higher epoch allows that (B4). A log without a
+consistent point is wiped if no acknowledged record depends on it, and otherwise stays
+(RMQ-R148, RMQ-R150).
 
-Source: docs/protocol.md (K.3, CONFIRM_TRUNCATE), docs/crash-safety.md (B10).
+Source: docs/protocol.md (RMQ-K.3, CONFIRM_TRUNCATE), B10.
 """
 
 from __future__ import annotations
@@ -77,14 +77,15 @@ class ConsistentPoint:
 
 def epochs_of_log(log: SlaveLog) -> EpochTable:
     """
-    Returns the slave's table without entries above the end of its log (R144).
+    Returns the slave's table without entries above the end of its log (RMQ-R144).
     """
     return log.epochs.drop_above(log.end_offset)
 
 
 def common_entry(log: SlaveLog, master: MasterHistory) -> EpochEntry | None:
     """
-    Returns the newest entry, epoch and start, that both have (R145); ``None``: none.
+    Returns the newest entry, epoch and start, that both have (RMQ-R145); ``None``:
+    none.
     """
     theirs = set(master.epochs.drop_above(master.end_offset).entries)
     common = [entry for entry in epochs_of_log(log).entries if entry in theirs]
@@ -128,10 +129,10 @@ def find_legacy_consistent_point(
     Returns the consistent point with a Java master (B10).
 
     A Java master's table lacks empty epochs, and those that began while a session was
-    open (R137, R159), so it may end too early. Below the confirm offset nothing is cut
-    unless its bytes differ. If the table lacks the epoch of the controller's decision,
-    its last entry may cover bytes of several epochs, so unconfirmed bytes are compared,
-    too.
+    open (RMQ-R137, RMQ-R159), so it may end too early. Below the confirm offset nothing
+    is cut unless its bytes differ. If the table lacks the epoch of the controller's
+    decision, its last entry may cover bytes of several epochs, so unconfirmed bytes are
+    compared, too.
     """
     if log.is_empty:
         return _empty(log)
@@ -181,7 +182,7 @@ def _common_point(
 
 
 def _empty(log: SlaveLog) -> ConsistentPoint:
-    # Entries without a byte would label bytes of another history (R144).
+    # Entries without a byte would label bytes of another history (RMQ-R144).
     return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=bool(log.epochs.entries))
 
 

@@ -1,12 +1,12 @@
 """
 The comparison of a Java master's bytes with the slave's. Pure.
 
-A Java master's table may lack epochs (R137, R159), so it is no reason to cut confirmed
-bytes. The slave requests bytes from the consistent point on and compares them. Until
-the end of the comparison it acks only what it compared. At the first difference the log
-is cut.
+A Java master's table may lack epochs (RMQ-R137, RMQ-R159), so it is no reason to cut
+confirmed bytes. The slave requests bytes from the consistent point on and compares
+them. Until the end of the comparison it acks only what it compared. At the first
+difference the log is cut.
 
-Source: docs/crash-safety.md (B10).
+Source: B10.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Retry(Enum):
 @dataclass(frozen=True, slots=True)
 class Cut:
     """
-    Cut the log and its epoch table, durably, before any later effect (A3, R274).
+    Cut the log and its epoch table, durably, before any later effect (A3, RMQ-R274).
 
     Attributes:
         offset: a record end.

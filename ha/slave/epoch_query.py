@@ -1,7 +1,7 @@
 """
 A master's epoch table, collected from pages. Pure.
 
-Source: docs/protocol.md (K.3, RETURN_EPOCH).
+Source: docs/protocol.md (RMQ-K.3, RETURN_EPOCH).
 """
 
 from __future__ import annotations

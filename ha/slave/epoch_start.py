@@ -2,10 +2,10 @@
 Whether an epoch begins with a block. Pure.
 
 An entry of the table is recorded with the first byte of its epoch, never later, and
-never moves (R152). So a slave cannot append bytes of an epoch whose begin it does not
-hold. Only the first bytes of an empty log may lie inside their epoch.
+never moves (RMQ-R152). So a slave cannot append bytes of an epoch whose begin it does
+not hold. Only the first bytes of an empty log may lie inside their epoch.
 
-Source: docs/protocol.md (K.3, TRANSFER_DATA), R191.
+Source: docs/protocol.md (RMQ-K.3, TRANSFER_DATA), RMQ-R191.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class Follower:
             connection.lost(str(error))
             self._closed = self._closed or LeaveMaster(str(error), Retry.SOON)
         except ProtocolViolation as error:
-            # After a violation the session is over (R182).
+            # After a violation the session is over (RMQ-R182).
             self._closed = LeaveMaster(str(error), Retry.SOON)
         finally:
             link.close()

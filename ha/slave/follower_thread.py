@@ -1,7 +1,7 @@
 """
 A follower in a thread of its own, until it is stopped.
 
-Source: docs/replication.md; R161, R164.
+Source: docs/replication.md; RMQ-R161, RMQ-R164.
 """
 
 from __future__ import annotations

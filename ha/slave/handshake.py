@@ -1,7 +1,7 @@
 """
 The first frame of a v3 slave, and whether the answer makes a session. Pure.
 
-Source: docs/protocol.md (K.3, HANDSHAKE_SLAVE and HANDSHAKE_MASTER).
+Source: docs/protocol.md (RMQ-K.3, HANDSHAKE_SLAVE and HANDSHAKE_MASTER).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 The common part of both protocols at the slave's end: state, timers, effects. Pure.
 
 An input changes the state and adds effects. Every violation of the peer ends the link
-(R182). Inputs after the end change nothing.
+(RMQ-R182). Inputs after the end change nothing.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class MasterLink:
             return len(data)
         try:
             taken = self._take(data, now_ms)
-        except RemoteViolation as error:  # nothing after it can be trusted (R182)
+        except RemoteViolation as error:  # nothing after it can be trusted (RMQ-R182)
             self._close(str(error), Retry.SOON)
             return len(data)
         if taken or len(data) != self._pending:  # a part of a long frame is a word
@@ -140,7 +140,7 @@ class MasterLink:
             return
         try:
             self._completed(effect, now_ms)
-        except RemoteViolation as error:  # found once a part was done (R182)
+        except RemoteViolation as error:  # found once a part was done (RMQ-R182)
             self._close(str(error), Retry.SOON)
 
     def failed(

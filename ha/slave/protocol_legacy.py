@@ -2,12 +2,12 @@
 The slave's end of a connection to a Java master: AutoSwitchHA since 5.1.1. Pure.
 
 The master answers the handshake with its epoch table. The first report tells it where
-to begin, and is sent at once (R173). Reports are acks and heartbeats at the same time.
-They carry the end of the log (R181), or, while bytes are compared with the master's,
-the end of the compared bytes (B10). The protocol has no session, no fencing and no
-refusal, so the slave closes the link in every doubtful case.
+to begin, and is sent at once (RMQ-R173). Reports are acks and heartbeats at the same
+time. They carry the end of the log (RMQ-R181), or, while bytes are compared with the
+master's, the end of the compared bytes (B10). The protocol has no session, no fencing
+and no refusal, so the slave closes the link in every doubtful case.
 
-Source: docs/protocol.md (formats 6.3 to 6.5), docs/crash-safety.md (B10).
+Source: docs/protocol.md (formats 6.3 to 6.5), B10.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class LegacySlaveProtocol(MasterLink):
             )
             return
         # A Java master has no entry of an epoch that began where the one before it
-        # did (R137), so its table may end before the controller's epoch.
+        # did (RMQ-R137), so its table may end before the controller's epoch.
         epoch = body.last_epoch if known is None else known
         if epoch < self._highest_epoch:
             self._stale(epoch)

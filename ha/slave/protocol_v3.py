@@ -3,10 +3,10 @@ The slave's end of a v3 connection. Pure.
 
 The handshake learns the master's epoch, then queries its epoch table page by page. Then
 the log is cut to the consistent point. Only when the cut is durable, the slave confirms
-where the data must begin (R274). From the first block on, the slave appends the bytes,
-and its acks report what the log holds.
+where the data must begin (RMQ-R274). From the first block on, the slave appends the
+bytes, and its acks report what the log holds.
 
-Source: docs/protocol.md (K.3).
+Source: docs/protocol.md (RMQ-K.3).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class V3SlaveProtocol(MasterLink):
         return size
 
     def _is_fenced(self, frame: Frame, body: ReturnEpoch | TransferData) -> bool:
-        # A frame of another epoch or session changes nothing (R273).
+        # A frame of another epoch or session changes nothing (RMQ-R273).
         if self._session is None:
             raise RemoteViolation(f"{type(body).__name__} before the handshake")
         if frame.epoch != self._epoch:
@@ -251,7 +251,7 @@ class V3SlaveProtocol(MasterLink):
             has_bytes, entry = len(body.block) > 0, None
             if has_bytes:
                 entry = new_epoch_of_block(self._log, body, self._epoch)
-        except RemoteViolation as error:  # K.3 has a status for it: send it first
+        except RemoteViolation as error:  # RMQ-K.3 has a status for it: send it first
             self._report_and_close(str(error), Retry.SOON, AckStatus.GAP, now_ms)
             return
         self._last_data, self._is_ack_due = body, True

@@ -11,7 +11,7 @@ read like any store (`pystore.ha.slave.maintenance`).
 
 Threads: one thread carries out effects; the maintenance and the core have their own.
 
-Rules: docs/crash-safety.md, A1, A3, A12, B6; R137, R152, R274.
+Rules: docs/crash-safety.md, A1, A3, A12, B6; RMQ-R137, RMQ-R152, RMQ-R274.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 When a slave must send a frame, and when its peer is overdue. Pure.
 
-Source: docs/protocol.md (K.3 rule 8; R176, R179 for legacy).
+Source: docs/protocol.md (RMQ-K.3.8; RMQ-R176, RMQ-R179 for legacy).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@ The bytes of the log in the next block. Pure.
 
 A block lies in one segment, so it is one range of one file, and in one epoch, so it has
 one label. The label is the epoch of its first byte, in the table at the time of sending
-(R159, R191).
+(RMQ-R159, RMQ-R191).
 
-Source: docs/protocol.md (K.3, R100, R188, R190, R191).
+Source: docs/protocol.md (RMQ-K.3, RMQ-R100, RMQ-R188, RMQ-R190, RMQ-R191).
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def next_block(log: Extent, offset: int, bytes_max: int) -> BlockRange | None:
         bytes_max: the longest block.
 
     Raises:
-        OffsetOutOfRange: the log does not hold ``offset`` (R100), or ends below it:
+        OffsetOutOfRange: the log does not hold ``offset`` (RMQ-R100), or ends below it:
             the slave's log is not a copy of this one.
-        InvalidError: no epoch covers ``offset``, so its bytes have no label (R188);
+        InvalidError: no epoch covers ``offset``, so its bytes have no label (RMQ-R188);
             or the segment size is below 1.
     """
     if not log.min_offset <= offset <= log.end_offset:

@@ -1,7 +1,7 @@
 """
 Numbers of the replication protocols, by name. Pure.
 
-Source: docs/protocol.md (K.3 for v3, formats 6 for legacy).
+Source: docs/protocol.md (RMQ-K.3 for v3, formats 6 for legacy).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 PROTOCOL_V3 = 3
-"""The version of the protocol that K.3 defines."""
+"""The version of the protocol that RMQ-K.3 defines."""
 
 HEADER_BYTES = 24
 """Frame length, type, write timestamp and epoch of a v3 frame."""

@@ -5,7 +5,7 @@ The caller owns and fills a buffer. The decoder takes whole frames from its fron
 returns their size, so it copies nothing, and the buffer never needs more than one frame
 of the allowed length.
 
-Source: docs/protocol.md (K.3, R272).
+Source: docs/protocol.md (RMQ-K.3, RMQ-R272).
 """
 
 from __future__ import annotations

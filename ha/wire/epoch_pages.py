@@ -2,10 +2,10 @@
 The master's epoch table in pages. Pure.
 
 The table may have any length. The slave queries from an epoch on; the master answers
-with as many entries as fit into a frame, and says whether more follow (R198). The
+with as many entries as fit into a frame, and says whether more follow (RMQ-R198). The
 slave's side is `pystore.ha.slave.epoch_query`.
 
-Source: docs/protocol.md (K.3, QUERY_EPOCH and RETURN_EPOCH).
+Source: docs/protocol.md (RMQ-K.3, QUERY_EPOCH and RETURN_EPOCH).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def page_of(
 
     Args:
         snapshot: of the master's log. Entries above its end are left out: their
-            bytes are not there (R144).
+            bytes are not there (RMQ-R144).
         query: first epoch and number of entries.
         session_id: of the session.
         frame_bytes_max: the longest frame of the session.

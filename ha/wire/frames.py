@@ -5,7 +5,7 @@ A header of each frame names the sender's clock and the epoch of the session; a
 body is one of the classes here. Offsets are bytes of the log, ends are exclusive,
 times are milliseconds.
 
-Source: docs/protocol.md (K.3).
+Source: docs/protocol.md (RMQ-K.3).
 """
 
 from __future__ import annotations

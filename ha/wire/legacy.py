@@ -49,7 +49,7 @@ LEGACY_FRAME_BYTES_MAX = 4 << 20
 """The longest frame that a Java slave reads; for a longer one it waits for ever."""
 
 LEGACY_EPOCHS_MAX = (LEGACY_FRAME_BYTES_MAX - _EPOCHS.size) // _ENTRY.size
-"""Entries that fit into one answer. A Java master fails above 1,000 (R198)."""
+"""Entries that fit into one answer. A Java master fails above 1,000 (RMQ-R198)."""
 
 LEGACY_HEAD_BYTES = _DATA.size
 """What stands before the block of a transfer frame."""
@@ -58,7 +58,7 @@ LEGACY_HEAD_BYTES = _DATA.size
 @dataclass(frozen=True, slots=True)
 class LegacyHandshake:
     """
-    Slave to master, 16 bytes, in one write (R197).
+    Slave to master, 16 bytes, in one write (RMQ-R197).
 
     Attributes:
         broker_id: persistent.
@@ -296,7 +296,7 @@ def decode_data(
         block_bytes_max: the longest block that is taken.
 
     Raises:
-        RemoteViolation: no transfer frame, or a block too long or negative (R188).
+        RemoteViolation: no transfer frame, or a block too long or negative (RMQ-R188).
     """
     _expect(data, State.TRANSFER, "transfer frame of a master")
     if len(data) < _DATA.size:
@@ -318,7 +318,7 @@ def table_of_legacy(frame: LegacyEpochs) -> EpochTable:
     Returns the table that a master sent.
 
     Entries above the master's end stay: `EpochTable.consistent_point` leaves them
-    out of the comparison (R144).
+    out of the comparison (RMQ-R144).
 
     Raises:
         RemoteViolation: epochs or starts fall, or are negative; an epoch with two
@@ -342,7 +342,7 @@ def epochs_in_legacy(epochs: EpochTable, end_offset: int) -> LegacyEpochs:
     Returns the answer to a legacy handshake.
 
     Args:
-        epochs: the master's table. Entries above its end are left out (R144).
+        epochs: the master's table. Entries above its end are left out (RMQ-R144).
         end_offset: of the master's log.
 
     Raises:

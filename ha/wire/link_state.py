@@ -14,7 +14,7 @@ link stays, and no bytes move. SHUTDOWN is final.
 TRANSFER is entered from HANDSHAKE, and again from SUSPEND. SUSPEND is entered from
 TRANSFER only. A suspension during the handshake is remembered until TRANSFER.
 
-Source: style 4.5 of the design, docs/protocol.md (K.3).
+Source: docs/protocol.md (RMQ-K.3).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _R, _H, _T, _P, _S = State
 
 # A slave's own events that come after the end of the link change nothing. A master
 # may refuse a handshake, or a confirmed cut; by then the slave may be in a later
-# state (K.3). In TRANSFER only a legacy slave cuts: where arriving bytes
+# state (RMQ-K.3). In TRANSFER only a legacy slave cuts: where arriving bytes
 # differ from its own (formats 6.4).
 SLAVE: TransitionTable = {
     (_R, LinkEvent.CONNECTED): _H,

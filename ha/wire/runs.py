@@ -7,7 +7,7 @@ adjacent frames in the receive buffer that only continue the log are taken as on
 blocks are copied into one buffer, since a write costs more than the copy; long ones
 stay in place.
 
-Source: docs/protocol.md (K.3, TRANSFER_DATA).
+Source: docs/protocol.md (RMQ-K.3, TRANSFER_DATA).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Frames of the v3 protocol to bytes and back. Pure.
 A body may be longer than this version knows: the rest is ignored. A shorter body, or an
 undefined number, is the peer's violation.
 
-Source: docs/protocol.md (K.3).
+Source: docs/protocol.md (RMQ-K.3).
 """
 
 from __future__ import annotations

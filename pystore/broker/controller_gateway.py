@@ -7,7 +7,8 @@ the set is read from the controller (1004). Without a newer set a refusal settle
 the change that it answers, and no earlier one. So with a controller of RocketMQ, which
 refuses a fence (2013), an unanswered change counts until the set changes.
 
-Source: R93, R101 to R112, R117 to R119; formats 4.2; docs/in-sync.md.
+Source: RMQ-R93, RMQ-R101 to RMQ-R112, RMQ-R117 to RMQ-R119; formats 4.2;
+docs/in-sync.md.
 """
 
 from __future__ import annotations

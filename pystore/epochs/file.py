@@ -6,8 +6,8 @@ its highest bit (0: do not check), then one ``epoch-start`` a line. Java keeps
 the previous content in ``.bak`` and reads it when the file fails its count or
 its CRC, has no entry, or is missing; it stops at text that is not a number.
 
-For pystore an unreadable file is an error, never an empty table (R16, R142): without
-a ``.bak`` Java continues with no entries.
+For pystore an unreadable file is an error, never an empty table (RMQ-R16, RMQ-R142):
+without a ``.bak`` Java continues with no entries.
 
 Layout: docs/format.md, epoch file (RocketMQ 5.3: ``CheckpointFile``).
 """
@@ -58,7 +58,7 @@ def encode_epochs(table: EpochTable) -> bytes:
     """
     The epoch file of ``table``, with a line feed after every line.
 
-    An empty table is written as well (R142). Java reads it as empty if there is no
+    An empty table is written as well (RMQ-R142). Java reads it as empty if there is no
     ``.bak``.
     """
     lines = "".join(f"{epoch}-{start}\n" for epoch, start in table.pairs())

@@ -4,13 +4,13 @@ The epoch table: the mastership that wrote each byte of the log. Pure.
 The master of an entry (epoch, start offset) wrote every byte from its start to the
 start of the next entry. Two replicas hold equal bytes below their consistent point,
 provided that every epoch has one master, that its entry is durable before its first
-byte, and that the start of an entry never changes (R151, R152).
+byte, and that the start of an entry never changes (RMQ-R151, RMQ-R152).
 
-The rules are RocketMQ's (R135 to R152), with five exceptions: an entry with the
-start of the previous one replaces it, because that epoch has no bytes (R137); after
-a cut the last entry has no end again (R141); an empty table is valid (R142); entries
-that start above the end are dropped before histories are compared (R144); and epochs
-have 64 bits.
+The rules are RocketMQ's (RMQ-R135 to RMQ-R152), with five exceptions: an entry with the
+start of the previous one replaces it, because that epoch has no bytes (RMQ-R137); after
+a cut the last entry has no end again (RMQ-R141); an empty table is valid (RMQ-R142);
+entries that start above the end are dropped before histories are compared (RMQ-R144);
+and epochs have 64 bits.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class EpochTable:
         """
         Begin a mastership at ``start_offset``.
 
-        An entry with the same start has no bytes: the new one replaces it (R137).
-        The start of an existing epoch never changes (R152).
+        An entry with the same start has no bytes: the new one replaces it (RMQ-R137).
+        The start of an existing epoch never changes (RMQ-R152).
 
         Raises:
             InvalidError: the epoch is not above the last one, or the start is
@@ -147,19 +147,19 @@ class EpochTable:
 
     def cut_suffix(self, offset: int) -> EpochTable:
         """
-        The table without the entries that start at ``offset`` or above (R138).
+        The table without the entries that start at ``offset`` or above (RMQ-R138).
         """
         return EpochTable(tuple(e for e in self.entries if e.start_offset < offset))
 
     def cut_suffix_from_epoch(self, epoch: int) -> EpochTable:
         """
-        The table without ``epoch`` and newer epochs (R138).
+        The table without ``epoch`` and newer epochs (RMQ-R138).
         """
         return EpochTable(tuple(e for e in self.entries if e.epoch < epoch))
 
     def cut_prefix(self, offset: int) -> EpochTable:
         """
-        The table without the entries that end at ``offset`` or below (R138).
+        The table without the entries that end at ``offset`` or below (RMQ-R138).
 
         The last entry has no end and always stays.
         """
@@ -167,7 +167,7 @@ class EpochTable:
 
     def drop_above(self, end_offset: int) -> EpochTable:
         """
-        The table without the entries that start above the log's end (R144).
+        The table without the entries that start above the log's end (RMQ-R144).
 
         An entry that starts at the end stays: its first byte may follow.
         """
@@ -175,7 +175,8 @@ class EpochTable:
 
     def find(self, offset: int) -> EpochEntry | None:
         """
-        The entry with the byte at ``offset``, ``None`` below the first entry (R140).
+        The entry with the byte at ``offset``, ``None`` below the first entry
+        (RMQ-R140).
 
         Logarithmic in the number of entries, as `next_after` and `end_of`: a master
         calls it for every block that it sends.
@@ -185,14 +186,14 @@ class EpochTable:
 
     def next_after(self, epoch: int) -> EpochEntry | None:
         """
-        The entry with the smallest epoch above ``epoch`` (R140).
+        The entry with the smallest epoch above ``epoch`` (RMQ-R140).
         """
         place = bisect_right(self.entries, epoch, key=_EPOCH)
         return self.entries[place] if place < len(self.entries) else None
 
     def end_of(self, entry: EpochEntry) -> int:
         """
-        Where the next entry starts, `NO_END` for the last one (R135, R141).
+        Where the next entry starts, `NO_END` for the last one (RMQ-R135, RMQ-R141).
 
         Raises:
             InvalidError: the entry is not of this table.
@@ -222,11 +223,11 @@ class EpochTable:
         self, other: EpochTable, own_end: int, other_end: int
     ) -> int | None:
         """
-        The offset up to which two epoch histories agree (R145, R146).
+        The offset up to which two epoch histories agree (RMQ-R145, RMQ-R146).
 
         It is the lower end of the newest entry that both have, with the same epoch and
         start, and never above the end of either log. An entry that starts above the end
-        of its log has no bytes and is not compared (R144).
+        of its log has no bytes and is not compared (RMQ-R144).
 
         Args:
             other: the table of the other replica.
@@ -246,7 +247,7 @@ class EpochTable:
 
     def cut_for_import(self, imported: EpochTable, min_offset: int) -> int | None:
         """
-        The end of the log after another program wrote ``imported`` (safety A10).
+        The end of the log after another program wrote ``imported`` (A10).
 
         If ``imported`` lacks an entry of this table, the other program cut the log at
         the start of that entry, unless it has another entry there or lower: then its

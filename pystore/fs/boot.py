@@ -23,7 +23,7 @@ __all__ = ["Boot", "StorePlace", "boot_of", "place_of"]
 @dataclass(frozen=True, slots=True)
 class StorePlace:
     """
-    Device and inode of the store directory; a copy has others (safety A15).
+    Device and inode of the store directory; a copy has others (A15).
     """
 
     device: int = 0

@@ -4,7 +4,7 @@
 LMDB maps the file without checks: a short file is a SIGBUS, damage can be one, and an
 empty file becomes a new database. So every page that LMDB could reach is checked
 before LMDB opens the file. LMDB grows the file as it commits, which fails on a full
-disk: so the file is grown before, by written bytes (safety A13).
+disk: so the file is grown before, by written bytes (A13).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def check_data_file(path: Path) -> None:
         if problem is None:
             problem = _structure_problem(path)
     except FileNotFoundError:
-        # Only an absent meta/ means a new store (safety A14).
+        # Only an absent meta/ means a new store (A14).
         problem = "the file is missing"
     except lmdb.verify.VerifyError as error:
         # The verifier could not begin.
@@ -150,7 +150,7 @@ class _Roots:
 
 def rewrite(path: Path) -> int:
     """
-    Write the pages in use onto themselves and sync them (safety A12).
+    Write the pages in use onto themselves and sync them (A12).
 
     After a failed sync the page cache can hold pages that are not on the disk and that
     the system never writes again. So the pages become durable before they are used.

@@ -5,7 +5,7 @@ A ``Message`` *is* its encoded bytes, the message form of the C core, made once
 when it is built; its fields are read from them. So a batch of messages is one join
 and one call of the core, and nothing changes between check and append.
 
-Source: docs/format.md, message record (formats 1.3) and batch forms (1.7).
+Source: docs/format.md, message record (formats 1.3) and batch forms (formats 1.7).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ appear inside of a name or a value: RocketMQ's writer would let it through and
 the reader would see other properties. Here the writer refuses it, and NUL too,
 which marks torn bytes in recovery.
 
-Source: docs/format.md, properties (formats 1.4) and tags code (1.8).
+Source: docs/format.md, properties (formats 1.4) and tags code (formats 1.8).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ Identity = BrokerIdentity | TemporaryIdentity | None
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """
-    Lower bounds of the log, from the time of the store operation (safety A5).
+    Lower bounds of the log, from the time of the store operation (A5).
 
     Attributes:
         synced_end: no record below it may be bad, in any boot.
@@ -153,7 +153,7 @@ class QueueBounds:
 @dataclass(frozen=True, slots=True)
 class CutState:
     """
-    The number of cuts of the log, and the unfinished cut (safety A3).
+    The number of cuts of the log, and the unfinished cut (A3).
 
     Attributes:
         generation: rises with every cut.
@@ -167,7 +167,7 @@ class CutState:
 @dataclass(frozen=True, slots=True)
 class Exports:
     """
-    The possible contents of the exports, by file name (safety A7).
+    The possible contents of the exports, by file name (A7).
 
     The digest of an export is stored before the file is written. Until the write is
     known to be durable, the file may have any content since the last durable one: so a
@@ -209,7 +209,7 @@ class Exports:
 @dataclass(frozen=True, slots=True)
 class CleanMark:
     """
-    The clean mark: the log was closed with everything on disk (safety A9).
+    The clean mark: the log was closed with everything on disk (A9).
 
     Attributes:
         end_offset: the end of the log.
@@ -226,7 +226,7 @@ class CleanMark:
 class StoreFingerprint:
     """
     Sizes of the files that another program would change, when pystore last stored
-    them (safety A7).
+    them (A7).
 
     Attributes:
         segments: (base offset, size in bytes) of each segment, ascending.

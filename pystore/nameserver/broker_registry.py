@@ -4,7 +4,7 @@ The live brokers of each set. Pure: time is an argument.
 A set exists while it has a broker. It remembers its newest master, so that an older
 master that returns late does not replace it.
 
-Source: client protocol 1.3, formats 3.8; R45, R46; docs/name-server.md.
+Source: client protocol 1.3, formats 3.8; RMQ-R45, RMQ-R46; docs/name-server.md.
 """
 
 from __future__ import annotations

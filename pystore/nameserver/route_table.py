@@ -4,7 +4,7 @@ The routes: the broker sets of each topic, and their addresses. Pure.
 All data comes from registrations and is kept in memory; after a restart the brokers
 register again. Time is an argument, in milliseconds of a monotonic clock.
 
-Source: client protocol 1.1, 1.3, 1.4; R46; docs/name-server.md.
+Source: client protocol 1.1, 1.3, 1.4; RMQ-R46; docs/name-server.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Registered:
 @dataclass(frozen=True, slots=True)
 class RegistrationIgnored:
     """
-    The broker has an old epoch and was not added; the answer is empty (R46).
+    The broker has an old epoch and was not added; the answer is empty (RMQ-R46).
 
     Attributes:
         reason: one line.

@@ -95,7 +95,7 @@ class Found:
         The values in the files.
 
         Raises:
-            FormatError: a file exists and cannot be parsed (R16).
+            FormatError: a file exists and cannot be parsed (RMQ-R16).
         """
         times, identity, temporary = (
             self.contents[name]
@@ -107,7 +107,7 @@ class Found:
             str(self.root / EPOCH_FILE),
         )
         broker: Identity = None
-        if identity is not None:  # the final file wins (R11)
+        if identity is not None:  # the final file wins (RMQ-R11)
             broker = parse_identity(identity, str(self.root / IDENTITY_FILE))
         elif temporary is not None:
             path = str(self.root / TEMPORARY_IDENTITY_FILE)
@@ -136,7 +136,7 @@ def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        # A missing file is no error (R16).
+        # A missing file is no error (RMQ-R16).
         return None
     except OSError as error:
         # The error of the system does not name the path.

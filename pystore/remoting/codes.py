@@ -31,7 +31,7 @@ HEARTBEAT_TIMEOUT_MS = 10_000
 """The validity of a heartbeat that names none."""
 
 LOWEST_PRIORITY = 2**31 - 1
-"""The election priority of a broker that sends none (R67)."""
+"""The election priority of a broker that sends none (RMQ-R67)."""
 
 VERSION = 479
 """The ordinal of RocketMQ 5.3.3: name servers choose the body format by it."""

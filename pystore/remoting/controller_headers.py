@@ -44,7 +44,7 @@ class AlterSyncStateSetRequest:
         broker_name: of the set of brokers.
         master_broker_id: the requester.
         master_epoch: of its mastership.
-        invoke_time: the requester's clock in ms, which is ignored here (R234).
+        invoke_time: the requester's clock in ms, which is ignored here (RMQ-R234).
     """
 
     broker_name: str

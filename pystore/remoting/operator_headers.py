@@ -4,7 +4,7 @@ The headers of pystore's own requests of operators to a controller. Pure.
 The codes are in a range that RocketMQ does not use: its controllers answer that they do
 not support them. Answers are JSON bodies, or empty.
 
-Source: R271; docs/operations.md.
+Source: RMQ-R271; docs/operations.md.
 """
 
 from __future__ import annotations

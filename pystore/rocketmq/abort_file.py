@@ -33,7 +33,7 @@ class AbortNote:
 
 def abort_text(pid: int, incarnation: str) -> bytes:
     """
-    The content of ``abort`` while pystore has the store open (safety A7).
+    The content of ``abort`` while pystore has the store open (A7).
 
     Args:
         pid: the writer's process id.

@@ -3,7 +3,7 @@ RocketMQ's ``brokerIdentity`` and ``brokerIdentity-temp``: bytes to values and b
 Pure.
 
 They are exports of what ``meta/`` knows, and imports where another program wrote
-them. A missing file is normal, an unreadable one is an error (R16): a broker that
+them. A missing file is normal, an unreadable one is an error (RMQ-R16): a broker that
 cannot read its identity must not take another one.
 
 Layout: docs/format.md, small files (RocketMQ 5.3: ``BrokerMetadata``,
@@ -43,7 +43,7 @@ class BrokerIdentity:
     The content of ``brokerIdentity``: cluster, broker name and broker id.
 
     Raises:
-        InvalidError: a name is empty or holds ``#`` (R15), or the id has more
+        InvalidError: a name is empty or holds ``#`` (RMQ-R15), or the id has more
             than 64 bits.
     """
 
@@ -71,7 +71,7 @@ class TemporaryIdentity:
     An identity that no controller has confirmed: ``brokerIdentity-temp``.
 
     Raises:
-        InvalidError: the check code is empty or holds ``#`` (R15).
+        InvalidError: the check code is empty or holds ``#`` (RMQ-R15).
     """
 
     identity: BrokerIdentity
@@ -117,7 +117,7 @@ def parse_identity(content: bytes, path: str = IDENTITY_FILE) -> BrokerIdentity:
     Read ``brokerIdentity``.
 
     Stricter than Java where Java guesses: more than three fields mean that a
-    name held ``#`` (R15), empty ones that a write was lost (R16).
+    name held ``#`` (RMQ-R15), empty ones that a write was lost (RMQ-R16).
 
     Raises:
         FormatError: it is not ``cluster#broker#id``.

@@ -161,7 +161,7 @@ def test_a_slave_ahead_of_a_master_of_its_own_epoch_keeps_what_was_confirmed(
 def test_five_thousand_epochs_and_those_without_bytes_arrive(tmp_path: Path) -> None:
     """
     Tables are told and compared whole; the last epochs come with their bytes. One that
-    began without a byte is replaced by the next one, and no log has it (R137).
+    began without a byte is replaced by the next one, and no log has it (RMQ-R137).
     """
     path, root, last = tmp_path / "master", tmp_path / "slave", 5_000
     with CommitLog(path, segment_size=SEGMENT) as log:

@@ -153,7 +153,7 @@ def _check_metadata(log: CommitLog, facts: Facts, *, is_foreign: bool) -> None:
 
 def _check_identity(log: CommitLog, facts: Facts) -> None:
     """
-    As in the last or the next note (R24 to R26), and a read updates both files.
+    As in the last or the next note (RMQ-R24 to RMQ-R26), and a read updates both files.
     """
     who = IdentityStore(log.writer).read()
     assert STORED_IDENTITY.to_json(who) in facts.allowed("identity")

@@ -136,7 +136,7 @@ class ControlledSet:
         Returns the set when it has this number of members.
 
         A slave of RocketMQ that asked the name server before the new master registered
-        follows the old master and stays there (R164): it is restarted.
+        follows the old master and stays there (RMQ-R164): it is restarted.
         """
         stranded_s = time.monotonic() + _STRANDED_S
 

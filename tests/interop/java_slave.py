@@ -27,7 +27,7 @@ _CONFIG = {
     "brokerRole": "SLAVE",
     # Any port: no slave follows a slave.
     "haListenPort": 0,
-    # It reports its start only after this (R173).
+    # It reports its start only after this (RMQ-R173).
     "haSendHeartbeatInterval": 200,
 }
 

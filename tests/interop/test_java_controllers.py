@@ -70,7 +70,8 @@ def test_no_sigkill_leaks_an_id_or_uses_one_twice(
     controller: str, tmp_path: Path
 ) -> None:
     """
-    R19 to R29: before and after each step; a restarted broker has the one assigned id.
+    RMQ-R19 to RMQ-R29: before and after each step; a restarted broker has the one
+    assigned id.
     """
     for point in range(POINTS):
         broker = NewBroker(controller, f"killed-{point}", tmp_path / f"{point}")
@@ -96,7 +97,7 @@ def test_two_new_brokers_at_once_get_an_id_each(
     controller: str, tmp_path: Path
 ) -> None:
     """
-    R29: both may get the same next id; one of them is also killed.
+    RMQ-R29: both may get the same next id; one of them is also killed.
     """
     for turn, killed_at in enumerate((None, 3, 5, 7)):
         name = f"pair-{turn}"

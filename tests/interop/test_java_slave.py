@@ -32,32 +32,32 @@ from pystore.store.store import Store
 
 WAIT_MS = PATIENCE_S * 1000
 SLAVE_LEFT_OUT = {
-    "R142": "no cut reaches below the first epoch",
-    "R143": "no power is cut: SIGKILL leaves the written bytes",
-    "R144": "no test kills a slave between an epoch and its first byte",
-    "R164": "no slave follows two masters at once",
-    "R167": "only its own test kills a slave above stale bytes",
-    "R168": "there are no consumers",
-    "R169": "there are only topics of the log",
-    "R181": "as R144",
-    "R182": "no disk is full on the Java side",
-    "R183": "as R143, and `all-synced` is refused",
-    "R199": "there is one set",
+    "RMQ-R142": "no cut reaches below the first epoch",
+    "RMQ-R143": "no power is cut: SIGKILL leaves the written bytes",
+    "RMQ-R144": "no test kills a slave between an epoch and its first byte",
+    "RMQ-R164": "no slave follows two masters at once",
+    "RMQ-R167": "only its own test kills a slave above stale bytes",
+    "RMQ-R168": "there are no consumers",
+    "RMQ-R169": "there are only topics of the log",
+    "RMQ-R181": "as RMQ-R144",
+    "RMQ-R182": "no disk is full on the Java side",
+    "RMQ-R183": "as RMQ-R143, and `all-synced` is refused",
+    "RMQ-R199": "there is one set",
 }
 MASTER_LEFT_OUT = {
-    "R99": "our slave is a learner, not a member",
-    "R120": "there are no consumers",
-    "R128": "there are no other members",
-    "R129": "as R128",
-    "R137": "messages are sent under every epoch",
-    "R152": "the controller sees the master die, and gives it a new epoch",
-    "R159": "links end with their master",
-    "R191": "epochs are compared with the master's file, not with labels",
-    "R203": "no append requires acks of replicas",
-    "R208": "as R203",
-    "R215": "as R203",
-    "R216": "as R203",
-    "R217": "as R203",
+    "RMQ-R99": "our slave is a learner, not a member",
+    "RMQ-R120": "there are no consumers",
+    "RMQ-R128": "there are no other members",
+    "RMQ-R129": "as RMQ-R128",
+    "RMQ-R137": "messages are sent under every epoch",
+    "RMQ-R152": "the controller sees the master die, and gives it a new epoch",
+    "RMQ-R159": "links end with their master",
+    "RMQ-R191": "epochs are compared with the master's file, not with labels",
+    "RMQ-R203": "no append requires acks of replicas",
+    "RMQ-R208": "as RMQ-R203",
+    "RMQ-R215": "as RMQ-R203",
+    "RMQ-R216": "as RMQ-R203",
+    "RMQ-R217": "as RMQ-R203",
 }
 DOCS = Path(__file__).parents[2] / "docs" / "replication.md"
 PATIENT = SetRules(lag_ms_max=10 * WAIT_MS)
@@ -263,8 +263,8 @@ def test_a_killed_java_slave_keeps_the_records_it_had_cut(
     slave: JavaSlave, tmp_path: Path
 ) -> None:
     """
-    R167 as it is today: the cut moved positions, the bytes stayed, and a restart reads
-    them as records. The master has continued, so they look like its own.
+    RMQ-R167 as it is today: the cut moved positions, the bytes stayed, and a restart
+    reads them as records. The master has continued, so they look like its own.
 
     If this test fails, RocketMQ cuts the bytes: then remove the rule.
     """
@@ -314,4 +314,4 @@ def test_the_rules_left_out_here_are_those_of_the_docs(
     """
     table = DOCS.read_text().split(title)[1].split("\n\n")[1]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
-    assert set(left_out) == set(re.findall(r"R\d+", "".join(cells)))
+    assert set(left_out) == set(re.findall(r"RMQ-R\d+", "".join(cells)))

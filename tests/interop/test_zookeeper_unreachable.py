@@ -65,9 +65,9 @@ def test_a_master_continues_for_its_lease_and_when_zookeeper_is_back(
     zookeeper: ZookeeperServer, controller: ControllerProcess, master: PystoreBroker
 ) -> None:
     """
-    R9, R80, C2: during its lease the master acknowledges `leader`, later only `all`,
-    which needs no lease. ZooKeeper is unreachable for longer than a session; when it is
-    back, no operator has to act, and the epoch is the same.
+    RMQ-R9, RMQ-R80, C2: during its lease the master acknowledges `leader`, later only
+    `all`, which needs no lease. ZooKeeper is unreachable for longer than a session;
+    when it is back, no operator has to act, and the epoch is the same.
     """
     append_until(master, "REACHED")
     epochs = master.standing()["epochs"]

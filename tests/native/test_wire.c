@@ -89,7 +89,8 @@ static void frames_that_are_sent_are_found(void) {
   free(stream);
 }
 
-/* R272: at every cut the frames that are whole, and nothing behind is read. */
+/* RMQ-R272: at every cut the frames that are whole, and nothing behind is
+ * read. */
 static void a_partial_frame_is_not_taken(void) {
   uint8_t log[END];
   check_random_fill(log, END);

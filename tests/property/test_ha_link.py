@@ -2,7 +2,7 @@
 A master and a slave of random histories, joined by a pipe that cuts bytes anywhere.
 
 Whatever they held before: where they agree to go on the logs end equal, byte for
-byte and epoch for epoch (R275), and every ack and confirm offset was true.
+byte and epoch for epoch (RMQ-R275), and every ack and confirm offset was true.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def pairs(draw: st.DrawFn) -> tuple[History, History]:
     else:
         missed = draw(st.integers(0, len(slave.data) // RECORD))
         end = len(slave.data) - RECORD * missed
-        # A crash between an entry and its first byte leaves the entry (R144).
+        # A crash between an entry and its first byte leaves the entry (RMQ-R144).
         table = slave.epochs.cut_suffix(end + draw(st.integers(0, 1)))
         slave = History(slave.data[:end], table)
     return master.write(99, draw(st.integers(0, 6))), slave
@@ -230,7 +230,7 @@ def test_where_histories_meet_the_logs_end_equal(
 def test_a_slave_below_the_minimum_is_never_sent_a_byte(
     protocol: str, records: int, held: int, seed: int
 ) -> None:
-    """R100: it begins anew, or is told why not."""
+    """RMQ-R100: it begins anew, or is told why not."""
     master = History(b"", EpochTable()).write(99, 100)
     slave = replace(master, data=master.data[: RECORD * min(held, records)])
     log = slave_log(slave)

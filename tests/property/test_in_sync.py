@@ -205,7 +205,7 @@ class Judgement(RuleBasedStateMachine):
 
     @invariant()
     def nothing_moves_back(self) -> None:
-        """R128: neither the confirm offset nor what is completed."""
+        """RMQ-R128: neither the confirm offset nor what is completed."""
         assert self.monitor.confirm_offset >= self.confirm
         self.confirm = self.monitor.confirm_offset
         for ack in Ack:
@@ -215,7 +215,7 @@ class Judgement(RuleBasedStateMachine):
 
     @invariant()
     def what_is_refused_is_known_at_once(self) -> None:
-        """R206: the picture is that of this moment."""
+        """RMQ-R206: the picture is that of this moment."""
         policy = self.monitor.ack_policy
         assert self.monitor.refusals == {ack: policy.refusal(ack) for ack in Ack}
 
@@ -240,7 +240,7 @@ class Judgement(RuleBasedStateMachine):
 
     @invariant()
     def enough_of_them_have_it(self) -> None:
-        """R215 to R217: a wait that would end now ends with distinct copies."""
+        """RMQ-R215 to RMQ-R217: a wait that would end now ends with distinct copies."""
         for ack in (Ack.ALL, Ack.ALL_SYNCED):
             end = self.completed[ack]
             self.replicas.waits.begin(ack, end, self.replicas.now + 1)

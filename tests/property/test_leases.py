@@ -1,5 +1,6 @@
 """
-Controllers that follow each other, and what masters are allowed meanwhile (B8, C1-C3).
+Controllers that follow each other, and what masters are allowed meanwhile (B8, C1 to
+C3).
 
 Every clock has a rate of its own between the slowest and the fastest, answers come late
 or never, controllers are cut off and do not notice, die and start again. The decisions,

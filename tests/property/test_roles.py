@@ -111,7 +111,7 @@ def test_whatever_happens_one_role_at_a_time_runs_and_epochs_only_rise(
     inputs: list[tuple[str, object]],
 ) -> None:
     """
-    B6, R152: no second begins before the first has ended, nothing below what was
+    B6, RMQ-R152: no second begins before the first has ended, nothing below what was
     promised begins, and no epoch has two masterships.
     """
     watch = Watch()

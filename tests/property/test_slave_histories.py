@@ -1,5 +1,5 @@
 """
-R275: bytes below the consistent point of two replicas of a set are equal.
+RMQ-R275: bytes below the consistent point of two replicas of a set are equal.
 
 Three replicas take turns as master, under ever higher epochs; slaves follow through
 real connections for a while, links break inside records, masters write and are
@@ -148,7 +148,7 @@ class Following:
         data, epochs = bytes(self.log.data), self.log.epochs
         slave = self.owner.log
         assert isinstance(slave, ShortLog)
-        assert data[:offset] == bytes(slave.data), "R275: histories that met differ"
+        assert data[:offset] == bytes(slave.data), "RMQ-R275: histories that met differ"
         stop = min(offset + size, len(data))
         while offset < stop:
             entry = epochs.find(offset)

@@ -72,16 +72,16 @@ class Checker:
     def unrecorded(self, store: SimStore) -> None:
         """
         A Java master's epoch begins without an entry: its label names two histories
-        from now on (R137), and says nothing of either.
+        from now on (RMQ-R137), and says nothing of either.
         """
-        self.excluded["R137"] += 1
+        self.excluded["RMQ-R137"] += 1
         entry = store.epochs.entries[-1]
         self._ambiguous.add((entry.epoch, entry.start_offset))
 
     def opened(self, broker_id: int, store: SimStore) -> None:
         """
         A process begins with what its store has left. What it acked on a legacy link
-        was never said to be on its disk, nor does it say that it is another (R183).
+        was never said to be on its disk, nor does it say that it is another (RMQ-R183).
         """
         acked = self._legacy_acked.pop(broker_id, 0)
         if store.end < min(acked, len(self.confirmed_log)):
@@ -90,7 +90,7 @@ class Checker:
 
     def forgets(self, broker_id: int, store: SimStore) -> None:
         """
-        A Java process ends, without a report (R183). Its last ack may be under
+        A Java process ends, without a report (RMQ-R183). Its last ack may be under
         way, and be counted after this.
         """
         acked = self._legacy_acked.get(broker_id, 0)
@@ -98,7 +98,7 @@ class Checker:
 
     def wrote(self, broker_id: int, store: SimStore) -> None:
         """
-        Bytes were appended: they are those of their label (R275).
+        Bytes were appended: they are those of their label (RMQ-R275).
         """
         if store.end >= len(self.confirmed_log):
             self._forgot.discard(broker_id)
@@ -117,7 +117,7 @@ class Checker:
             known = history[at : at + len(data)]
             if known != data[: len(known)]:
                 raise Violation(
-                    f"R275: broker {broker_id} holds other bytes than others in "
+                    f"RMQ-R275: broker {broker_id} holds other bytes than others in "
                     f"[{part.start_offset}, {part.end_offset}) of epoch {label}"
                 )
             if at <= len(history) < at + len(data):
@@ -158,7 +158,7 @@ class Checker:
 
     def told(self, broker_id: int, store: SimStore, data: bytes) -> None:
         """
-        A slave says something in a handshake: that its log was cut is true (R274).
+        A slave says something in a handshake: that its log was cut is true (RMQ-R274).
         """
         frame, _ = take_frame(memoryview(data), FRAME_BYTES_MAX)
         body = frame.body if frame else None
@@ -167,7 +167,7 @@ class Checker:
         is_cut = body.outcome is TruncateOutcome.CUT
         if is_cut and body.point != store.end:
             raise Violation(
-                f"R274: broker {broker_id} confirms a cut at {body.point}, its log "
+                f"RMQ-R274: broker {broker_id} confirms a cut at {body.point}, its log "
                 f"ends at {store.end}"
             )
 
@@ -224,11 +224,11 @@ class Checker:
     def _excuses(self, broker_id: int, store: SimStore) -> bool:
         """
         Whether a new master lacks bytes because it acked them on a legacy link, lost
-        power, and has not come as far again (R183).
+        power, and has not come as far again (RMQ-R183).
         """
         if broker_id not in self._forgot:
             return False
-        self.excluded["R183"] += 1
+        self.excluded["RMQ-R183"] += 1
         self.synced_end = min(self.synced_end, store.end)
         return True
 
@@ -243,8 +243,8 @@ class Checker:
         broker_id: int,
     ) -> None:
         """
-        An ack of a process that lives: it holds what it says, that is ours (R130,
-        R181), and it has promised our epoch (B6).
+        An ack of a process that lives: it holds what it says, that is ours (RMQ-R130,
+        RMQ-R181), and it has promised our epoch (B6).
         """
         if slave.promised < epoch:
             raise Violation(f"B6: {fact} of epoch {epoch}, promised {slave.promised}")

@@ -205,7 +205,7 @@ class Controller(Process):
 
     def closed(self, connection: int) -> None:
         """
-        A broker's connection has ended (R241).
+        A broker's connection has ended (RMQ-R241).
         """
         if self.liveness.close(connection):
             self._look()

@@ -78,7 +78,7 @@ class Ledger:
     ) -> None:
         """
         A commit was made, by a controller that leads at that moment (C2), and by
-        events of which each is for the state that it met, once (R112, R232).
+        events of which each is for the state that it met, once (RMQ-R112, RMQ-R232).
         """
         try:
             before, after = self.state, decode(raw, SET)
@@ -90,7 +90,7 @@ class Ledger:
             raise Violation(f"C2: {where}, and does not lead")
         fits = [one.version - before.version for one in events]
         if fits != list(range(after.version - before.version)):
-            raise Violation(f"R232: {where} of events {fits} of {before.version}")
+            raise Violation(f"RMQ-R232: {where} of events {fits} of {before.version}")
         wrong = regressions(before, after)
         if wrong:
             raise Violation(f"{where}: {wrong[0]}")
@@ -103,7 +103,7 @@ class Ledger:
 
     def _elected(self, before: SetState, after: SetState, where: str) -> None:
         """
-        The epoch is new (B1), and the master could be elected (B2, B3, R63).
+        The epoch is new (B1), and the master could be elected (B2, B3, RMQ-R63).
         """
         assert after.master is not None
         if after.epoch <= before.epoch:

@@ -98,7 +98,7 @@ class SimMastership:
             cluster="sim",
             broker_name="set",
             broker_id=member.broker_id,
-            # A Java master goes by its table, whatever the controller says (R137).
+            # A Java master goes by its table, whatever the controller says (RMQ-R137).
             epoch=store.epochs.last_epoch if environment.is_java else epoch,
             segment_size=4096,
             block_bytes_max=_BLOCK_BYTES,

@@ -6,7 +6,7 @@ Scenarios: histories as text, one command per line.
     cluster 3 controllers 3      which are 0, -1 and -2; 0 leads, -10 are the records
     cluster 3 at-once            all begin together, so ids are as they come
     cluster 3 legacy 2,3 java 2  who follows by the legacy protocol, and who records
-                                 epochs as a Java master does (R137)
+                                 epochs as a Java master does (RMQ-R137)
     cluster 3 boasting 3         whose acks say more than it holds
     cluster 3 clocks 0=1.1,1=0.9 rates of their clocks
     run 5s                       time passes (ms, s)
@@ -36,7 +36,7 @@ Scenarios: histories as text, one command per line.
     expect frozen                it is not
     expect ends 1 2 3            their logs end at the same offset
     expect stuck 2               slaves that wait for the operator
-    expect excluded R183         what was lost by a rule of a Java peer
+    expect excluded RMQ-R183         what was lost by a rule of a Java peer
     expect given-up nothing      what the election after a power cut of all gave up
     settle                       all faults end, and the set comes together
 

@@ -23,8 +23,8 @@ class Setting:
         legacy_share: how likely a process follows by the legacy protocol.
         legacy_ids: brokers whose processes always do.
         java_ids: brokers that, as masters, know epochs as Java's do: one that begins
-            where the one before did is not recorded (R137). They serve legacy slaves
-            alone.
+            where the one before did is not recorded (RMQ-R137). They serve legacy
+            slaves alone.
         inflating_ids: slaves whose acks say more than they hold.
         rates: of the machines' clocks, by place; 0 and below are the controllers'.
         is_skewed: whether clocks begin anywhere, and wall clocks jump.

@@ -161,12 +161,12 @@ class SimStore:
 
     def begin_epoch(self, epoch: int, heard: EpochEntry | None = None) -> bool:
         """
-        Our own mastership begins: half a record goes, the entry is durable (R154).
+        Our own mastership begins: half a record goes, the entry is durable (RMQ-R154).
 
         Args:
             epoch: of the mastership.
             heard: the newest entry that a Java broker was told in a handshake. If its
-                epoch began where ours does, ours is not recorded (R137).
+                epoch began where ours does, ours is not recorded (RMQ-R137).
 
         Returns:
             Whether that happened.

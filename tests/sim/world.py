@@ -77,7 +77,8 @@ class World:
 
     def named(self, broker: Broker, broker_id: int) -> None:
         """
-        A store has its id for good: no other store has it, or ever had (R35, R36).
+        A store has its id for good: no other store has it, or ever had (RMQ-R35,
+        RMQ-R36).
         """
         owner = self.by_id.setdefault(broker_id, broker)
         if owner is not broker:

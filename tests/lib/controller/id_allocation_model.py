@@ -49,7 +49,8 @@ class Given(NamedTuple):
     Attributes:
         next_id: what 1012 answers.
         ids: (id, code) of each that was given.
-        takes_any_id: as RocketMQ: any free id is given, not only the next one (R36).
+        takes_any_id: as RocketMQ: any free id is given, not only the next one
+            (RMQ-R36).
     """
 
     next_id: int = 1

@@ -47,7 +47,7 @@ class AckWaits:
         still: list[tuple[Ack, int, int]] = []
         for ack, end, deadline_ms in self._open:
             outcome: AckOutcome | None = policy.outcome(ack, end, is_leased)
-            # An ack that came with the deadline is in time (R218).
+            # An ack that came with the deadline is in time (RMQ-R218).
             if outcome is None and now_ms >= deadline_ms:
                 outcome = policy.expired(ack, end)
             if outcome is None:

@@ -27,7 +27,9 @@ EPOCHS = LegacyEpochs(24, 3, ((1, 0), (3, 16)))
 def data(
     offset: int, size: int = 8, label: tuple[int, int] | None = None
 ) -> LegacyData:
-    """A block of the master's log; the last chunk of epoch 1 is labelled 3 (R191)."""
+    """
+    A block of the master's log; the last chunk of epoch 1 is labelled 3 (RMQ-R191).
+    """
     block = BYTES[offset : offset + size]
     if label is None:
         label = (1, 0) if offset + size < 16 else (3, 16)

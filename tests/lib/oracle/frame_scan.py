@@ -3,7 +3,7 @@ All whole frames of a received buffer: in Python, and by the core's ``csrc/wire.
 
 Both have the same result; where they differ, Python is right.
 
-Source: docs/protocol.md (K.3, TRANSFER_DATA).
+Source: docs/protocol.md (RMQ-K.3, TRANSFER_DATA).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Replays ``tests/golden/controller``: the decisions of RocketMQ's own classes, and ours
 on the same state, with the same facts.
 
-RocketMQ knows sets by name alone (R37), and neither incarnations nor candidates.
+RocketMQ knows sets by name alone (RMQ-R37), and neither incarnations nor candidates.
 """
 
 from __future__ import annotations

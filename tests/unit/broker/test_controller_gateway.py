@@ -141,7 +141,7 @@ def test_a_set_that_was_committed_is_taken() -> None:
 
 
 def test_an_unanswered_change_may_still_take_effect() -> None:
-    """R112: nothing is repeated, and nothing is concluded."""
+    """RMQ-R112: nothing is repeated, and nothing is concluded."""
     assert None is outcome(CHANGE, Scripted(CallUnanswered("no answer")))
 
 
@@ -157,8 +157,8 @@ def test_the_set_is_read_after_a_refusal_without_one(
     change: SetChange, code: int
 ) -> None:
     """
-    R112, R119: RocketMQ's controllers send none. A newer set settles all earlier
-    requests, also unanswered ones.
+    RMQ-R112, RMQ-R119: RocketMQ's controllers send none. A newer set settles all
+    earlier requests, also unanswered ones.
     """
     heard: list[MasterInfo] = []
     found = ship(1, 2, version=VERSION + 1)
@@ -185,7 +185,7 @@ def test_a_refused_fence_settles_only_itself(
     info: MasterInfo | CallRefused | CallUnanswered,
 ) -> None:
     """
-    R102: RocketMQ's controllers refuse a set that is the same (2013), so an earlier
+    RMQ-R102: RocketMQ's controllers refuse a set that is the same (2013), so an earlier
     change without an answer stays in doubt: it may be on its way yet.
     """
     assert SetRefusal() == outcome(FENCE, Scripted(CallRefused(2013), info))
@@ -208,7 +208,7 @@ def test_the_set_of_another_mastership_is_not_ours(
 
 
 def test_a_refusal_names_the_refused_brokers() -> None:
-    """R106, R111; the version was right, so the set is not read."""
+    """RMQ-R106, RMQ-R111; the version was right, so the set is not read."""
     calls = Scripted(CallRefused(2006, broker_ids=frozenset({2})))
     assert SetRefusal(frozenset({2})) == outcome(CHANGE, calls)
 

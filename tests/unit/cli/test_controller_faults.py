@@ -72,9 +72,9 @@ def test_a_broker_gets_one_id_although_the_controller_is_killed(
     tmp_path: Path, count: int, is_done: bool
 ) -> None:
     """
-    R28, R230: during the application or the registration; with the commit on disk and
-    no answer, or with neither. The next controller recognises the repeated request, and
-    the following id is the next one.
+    RMQ-R28, RMQ-R230: during the application or the registration; with the commit on
+    disk and no answer, or with neither. The next controller recognises the repeated
+    request, and the following id is the next one.
     """
     words = ("--store", tmp_path / "records")
     script = DYING.format(count=count, is_done=is_done)

@@ -21,9 +21,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "controller.md"
 
 # What RocketMQ's state may be and ours never is, and the hole that leads there.
 STATES = {
-    "a broker id was never allocated": "R36",
-    "a listed broker is not registered": "R50",
-    "the master is not in its set": "R256",
+    "a broker id was never allocated": "RMQ-R36",
+    "a listed broker is not registered": "RMQ-R50",
+    "the master is not in its set": "RMQ-R256",
 }
 
 
@@ -66,7 +66,7 @@ def _reason(step: Step, state: SetState, answer: Answer) -> str:
     Returns the rule by which our answer is another; empty: there is none.
     """
     if "isMissing" in step.before:
-        return "R255"
+        return "RMQ-R255"
     told = [STATES[line] for line in violations(state) if line in STATES]
     if told:
         return told[0]
@@ -81,19 +81,19 @@ def _reason(step: Step, state: SetState, answer: Answer) -> str:
 
 def _of_an_id(step: Step, state: SetState, answer: Answer) -> str:
     if not step.before and state.next_id > 1:
-        return "R254"
-    return "R36" if (step.theirs.code, answer.code) == (0, 2014) else ""
+        return "RMQ-R254"
+    return "RMQ-R36" if (step.theirs.code, answer.code) == (0, 2014) else ""
 
 
 def _of_a_registration(step: Step, _: SetState, __: Answer) -> str:
     number = int(step.request["extFields"]["brokerId"])
-    return "R152" if number == step.before["masterBrokerId"] else ""
+    return "RMQ-R152" if number == step.before["masterBrokerId"] else ""
 
 
 def _of_a_set_change(step: Step, _: SetState, answer: Answer) -> str:
     if step.theirs.code != 2006:
         return ""
-    return "R111" if answer.code == 2003 else "R110"
+    return "RMQ-R111" if answer.code == 2003 else "RMQ-R110"
 
 
 def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
@@ -101,10 +101,10 @@ def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
     ends = [one.position.end for one in step.facts.last_heartbeats.values()] or [0]
     is_nobody = fields.get("brokerId", "-1") == "-1"
     rules = {
-        "R53": is_nobody and fields["designateElect"] == "true",
-        "R62": codes == (2004, 2004) and step.before["masterBrokerId"] is None,
-        "R50": codes == (0, 2012) and step.before["masterEpoch"] == 0,
-        "R70": codes == (0, 0) and max(ends) - min(ends) >= 2**31,
+        "RMQ-R53": is_nobody and fields["designateElect"] == "true",
+        "RMQ-R62": codes == (2004, 2004) and step.before["masterBrokerId"] is None,
+        "RMQ-R50": codes == (0, 2012) and step.before["masterEpoch"] == 0,
+        "RMQ-R70": codes == (0, 0) and max(ends) - min(ends) >= 2**31,
     }
     return next((rule for rule, holds in rules.items() if holds), "")
 
@@ -112,11 +112,11 @@ def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
 def _of_a_cleaning(step: Step, _: SetState, __: Answer) -> str:
     fields = step.request["extFields"]
     if fields["isCleanLivingBroker"] == "true":
-        return "R252"
+        return "RMQ-R252"
     if "isMissing" in step.theirs.table:
-        return "R255"
+        return "RMQ-R255"
     master = step.theirs.table.get("masterBrokerId")
-    return "R256" if master not in {None, *step.theirs.table["brokers"]} else ""
+    return "RMQ-R256" if master not in {None, *step.theirs.table["brokers"]} else ""
 
 
 def test_every_recorded_decision_equals_ours_except_for_known_differences() -> None:
@@ -129,14 +129,14 @@ def test_every_recorded_decision_equals_ours_except_for_known_differences() -> N
 
 def test_the_page_lists_exactly_the_differences() -> None:
     """A rule that makes no difference any more leaves the page, a new one enters."""
-    rows = re.findall(r"^\| (R\d+) \|.*\| golden \|$", PAGE.read_text(), re.M)
+    rows = re.findall(r"^\| (RMQ-R\d+) \|.*\| golden \|$", PAGE.read_text(), re.M)
 
     assert sorted(_replayed()[0]) == sorted(rows)
 
 
 def test_every_other_difference_names_a_test_that_exists() -> None:
     """What the histories do not show is shown by hand."""
-    rows = re.findall(r"^\| R\d+ \|.*\| `(test_\w+)` \|$", PAGE.read_text(), re.M)
+    rows = re.findall(r"^\| RMQ-R\d+ \|.*\| `(test_\w+)` \|$", PAGE.read_text(), re.M)
     files = Path(__file__).parent.rglob("test_*.py")
     text = "".join(file.read_text() for file in files)
 

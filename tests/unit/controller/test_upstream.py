@@ -128,7 +128,7 @@ def test_t8_only_the_broker_named_by_an_operator_is_elected() -> None:
 def test_t9_a_scan_without_an_electable_broker_ends_the_mastership_once(
     times: int,
 ) -> None:
-    """T9, R62: epoch 2, however often it looks; the set stays."""
+    """RMQ-T9, RMQ-R62: epoch 2, however often it looks; the set stays."""
     brokers = Brokers()
     brokers.join(1)
     brokers.elect(1)
@@ -246,7 +246,7 @@ def test_t57_the_old_master_comes_back_as_a_slave() -> None:
 
 
 def test_t58_another_address_is_the_same_broker() -> None:
-    """It keeps its id, and is elected again: in a new epoch (R152)."""
+    """It keeps its id, and is elected again: in a new epoch (RMQ-R152)."""
     brokers = Brokers()
     brokers.join(1)
     brokers.elect(1)

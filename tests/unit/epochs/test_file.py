@@ -25,7 +25,9 @@ def as_bytes(text: str | None) -> bytes | None:
 
 
 def test_reading_agrees_with_java_but_an_unreadable_file_is_an_error() -> None:
-    """R16: Java continues without entries although a file is there; pystore stops."""
+    """
+    RMQ-R16: Java continues without entries although a file is there; pystore stops.
+    """
     stricter = backups = 0
     with (GOLDEN / "read.jsonl").open() as lines:
         for line in lines:
@@ -74,7 +76,7 @@ def test_the_files_that_java_left_are_read() -> None:
 
 
 def test_an_empty_table_is_written_and_read_back_empty() -> None:
-    """R142: entries that a cut removed do not come back from an old file."""
+    """RMQ-R142: entries that a cut removed do not come back from an old file."""
     content = encode_epochs(EpochTable())
     assert b"0\n0\n" == content
     assert EpochFile(EpochTable(), is_backup=False) == read_epochs(content, None)

@@ -49,7 +49,7 @@ class TestAgainstRocketMQ:
     """Each operation starts from the entries that Java had."""
 
     def test_append_agrees_but_for_equal_starts(self) -> None:
-        """R137: with an equal start Java refuses, we replace the empty entry."""
+        """RMQ-R137: with an equal start Java refuses, we replace the empty entry."""
         replaced = 0
         for step in steps_of("append"):
             table = table_of(step["before"])
@@ -75,7 +75,7 @@ class TestAgainstRocketMQ:
             assert step["lastEpochAfter"] == table.last_epoch, step
 
     def test_cutting_the_suffix_agrees_and_leaves_the_last_entry_open(self) -> None:
-        """R141: the entries agree; Java's last one may keep its old end."""
+        """RMQ-R141: the entries agree; Java's last one may keep its old end."""
         stale = 0
         for step in steps_of("truncateSuffixByOffset", "truncateSuffixByEpoch"):
             table = table_of(step["before"])
@@ -90,7 +90,7 @@ class TestAgainstRocketMQ:
         assert stale > 0
 
     def test_cutting_the_prefix_agrees_but_for_stale_ends(self) -> None:
-        """R141: where Java's last end is stale it may drop the last entry."""
+        """RMQ-R141: where Java's last end is stale it may drop the last entry."""
         stale = 0
         for step in steps_of("truncatePrefixByOffset"):
             ours = table_of(step["before"]).cut_prefix(step["offset"]).pairs()
@@ -104,7 +104,9 @@ class TestAgainstRocketMQ:
         print("stale ends met:", stale)
 
     def test_find_agrees_but_for_stale_ends(self) -> None:
-        """R140, R141: the entry that covers the offset; our last one is open."""
+        """
+        RMQ-R140, RMQ-R141: the entry that covers the offset; our last one is open.
+        """
         for step in steps_of("findEpochEntryByOffset"):
             found = table_of(step["before"]).find(step["offset"])
             last_end = step["before"][-1][2] if step["before"] else NO_END
@@ -116,7 +118,7 @@ class TestAgainstRocketMQ:
                 assert EpochEntry(*step["result"][:2]) == found
 
     def test_next_after_agrees(self) -> None:
-        """R140: the smallest epoch above the given one."""
+        """RMQ-R140: the smallest epoch above the given one."""
         for step in steps_of("nextEntry"):
             following = table_of(step["before"]).next_after(step["epoch"])
             if step["result"] is None:
@@ -125,7 +127,7 @@ class TestAgainstRocketMQ:
                 assert EpochEntry(*step["result"][:2]) == following
 
     def test_consistent_points_agree_but_for_entries_above_an_end(self) -> None:
-        """R144: Java compares entries above a log's end, we drop them first."""
+        """RMQ-R144: Java compares entries above a log's end, we drop them first."""
         above = 0
         with (GOLDEN / "consistent-point.jsonl").open() as lines:
             for line in lines:
@@ -171,13 +173,17 @@ def test_the_consistent_points_that_the_rules_name(
     other_end: int,
     point: int | None,
 ) -> None:
-    """The examples of R146, and of R144 where Java answers above its own end."""
+    """
+    The examples of RMQ-R146, and of RMQ-R144 where Java answers above its own end.
+    """
     ours, theirs = EpochTable.of(local), EpochTable.of(other)
     assert point == ours.consistent_point(theirs, local_end, other_end)
 
 
 def test_an_idle_set_that_changes_masters_finds_its_divergence() -> None:
-    """R137: an epoch without bytes is replaced, so that no two logs share an entry."""
+    """
+    RMQ-R137: an epoch without bytes is replaced, so that no two logs share an entry.
+    """
     stale = EpochTable.of([(1, 0)])
     elected = stale.append(2, 0)
     assert [(2, 0)] == elected.pairs()
@@ -185,7 +191,7 @@ def test_an_idle_set_that_changes_masters_finds_its_divergence() -> None:
 
 
 def test_an_epoch_is_never_moved() -> None:
-    """R152: the same epoch again is refused, at whatever start."""
+    """RMQ-R152: the same epoch again is refused, at whatever start."""
     table = EpochTable.of([(1, 0), (2, 1000)])
     for start in (500, 1000, 5000):
         with pytest.raises(InvalidError, match="epoch 2 is not above the last epoch 2"):
@@ -199,13 +205,13 @@ def test_a_start_below_the_last_one_is_refused() -> None:
 
 
 def test_a_lookup_above_a_cut_finds_the_last_entry() -> None:
-    """R141: after a cut the last entry has no end again."""
+    """RMQ-R141: after a cut the last entry has no end again."""
     table = EpochTable.of([(1, 0), (2, 1000)]).cut_suffix(1000)
     assert EpochEntry(1, 0) == table.find(5000)
 
 
 def test_entries_above_the_end_are_dropped_and_one_at_the_end_stays() -> None:
-    """R144: an entry at the end waits for its first byte, one above is void."""
+    """RMQ-R144: an entry at the end waits for its first byte, one above is void."""
     table = EpochTable.of([(1, 0), (2, 1000), (3, 1001)])
     assert [(1, 0), (2, 1000)] == table.drop_above(1000).pairs()
 

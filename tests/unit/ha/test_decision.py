@@ -9,7 +9,7 @@ from pystore.replicaset import AgreedSet, Member
 
 
 def test_members_and_candidates_are_listed() -> None:
-    """Acknowledged records may depend on the bytes of either (K.3)."""
+    """Acknowledged records may depend on the bytes of either (RMQ-K.3)."""
     agreed = AgreedSet(frozenset({Member(1)}), 4, frozenset({Member(2)}))
     decision = Decision(3, Member(1), "a:1", agreed)
 

@@ -58,7 +58,7 @@ def test_a_master_appends_with_all_and_says_what_was_reached(
 
 
 def test_roles_are_exchanged_and_the_old_master_is_cut(stage: ReplicaStage) -> None:
-    """R160, B5: bytes of the old one alone are cut; all serve the new epoch."""
+    """RMQ-R160, B5: bytes of the old one alone are cut; all serve the new epoch."""
     with stage:
         first, second = pair(stage)
         kept = first.append(message(1), Ack.ALL, WAIT_MS).appended.end
@@ -96,7 +96,7 @@ def test_a_master_is_master_again_after_it_followed(stage: ReplicaStage) -> None
 
 
 def test_a_stale_decision_changes_nothing(stage: ReplicaStage) -> None:
-    """R153: controllers repeat themselves, and some of it arrives late."""
+    """RMQ-R153: controllers repeat themselves, and some of it arrives late."""
     with stage:
         first, second = pair(stage, 4)
         links = first.standing()
@@ -113,7 +113,7 @@ def test_a_stale_decision_changes_nothing(stage: ReplicaStage) -> None:
 
 
 def test_the_newest_decision_wins_while_the_old_role_ends(stage: ReplicaStage) -> None:
-    """R160: of many in a row only what the last one says is there at the end."""
+    """RMQ-R160: of many in a row only what the last one says is there at the end."""
     with stage:
         first, second = pair(stage)
         for epoch in range(2, 20):
@@ -192,7 +192,7 @@ def test_a_lease_runs_out_by_itself(stage: ReplicaStage) -> None:
 def test_a_promise_that_cannot_be_kept_is_refused_before_the_append(
     tmp_path: Path,
 ) -> None:
-    """R206: nothing is in the log."""
+    """RMQ-R206: nothing is in the log."""
     with ReplicaStage(tmp_path, rules=SetRules(min_in_sync=2)) as stage:
         first = stage.start(1)
         stage.elect(1, first)
@@ -296,7 +296,7 @@ def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
 
 
 def test_a_restarted_replica_obeys_no_older_epoch(stage: ReplicaStage) -> None:
-    """B6, R152: nor is it the master that it was before."""
+    """B6, RMQ-R152: nor is it the master that it was before."""
     with stage:
         first = stage.start(1)
         stage.elect(3, first)
@@ -313,7 +313,7 @@ def test_a_restarted_replica_obeys_no_older_epoch(stage: ReplicaStage) -> None:
 
 
 def test_an_address_that_is_taken_is_tried_again(stage: ReplicaStage) -> None:
-    """R160: a switch that failed half-way is not over."""
+    """RMQ-R160: a switch that failed half-way is not over."""
     with stage:
         first, second = stage.start(1), stage.start(2)
         port = int(stage.elect(1, first).address.rpartition(":")[2])

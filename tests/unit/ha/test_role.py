@@ -84,7 +84,9 @@ def test_the_old_role_ends_before_the_new_one_is_promised(stage: Stage) -> None:
 
 
 def test_a_newer_mastership_of_the_same_master_begins_anew(stage: Stage) -> None:
-    """R158, R159: another epoch is another mastership, with links of its own."""
+    """
+    RMQ-R158, RMQ-R159: another epoch is another mastership, with links of its own.
+    """
     stage.told(to_lead(4))
 
     assert stage.told(to_lead(5)) == [
@@ -95,7 +97,7 @@ def test_a_newer_mastership_of_the_same_master_begins_anew(stage: Stage) -> None
 
 
 def test_an_older_or_equal_decision_changes_nothing(stage: Stage) -> None:
-    """R153: whatever it says."""
+    """RMQ-R153: whatever it says."""
     stage.told(to_lead(4))
     for epoch in (3, 4):
         for decision in (to_follow(epoch), to_lead(epoch), Decision(epoch)):
@@ -114,7 +116,9 @@ def test_a_promised_epoch_outlives_the_process() -> None:
 
 
 def test_an_older_process_of_the_broker_is_another_member(stage: Stage) -> None:
-    """B1, R152: a restarted process resumes no mastership, nor does it follow it."""
+    """
+    B1, RMQ-R152: a restarted process resumes no mastership, nor does it follow it.
+    """
     former = Member(1, Incarnation(3, bytes(16)))
 
     assert stage.told(Decision(3, former, "me:1", SET)) == [Promise(3)]
@@ -137,7 +141,7 @@ def test_an_election_ends_the_old_role_and_its_outcome_begins_one(
 
 
 def test_a_master_that_moved_is_followed_to_where_it_is(stage: Stage) -> None:
-    """R165: the same master, the same epoch, another address."""
+    """RMQ-R165: the same master, the same epoch, another address."""
     stage.told(to_follow(3))
 
     assert stage.told(to_follow(3, "b:2")) == [
@@ -147,7 +151,7 @@ def test_a_master_that_moved_is_followed_to_where_it_is(stage: Stage) -> None:
 
 
 def test_a_replica_outside_the_set_may_be_wiped(stage: Stage) -> None:
-    """K.3: no acknowledged record depends on its bytes."""
+    """RMQ-K.3: no acknowledged record depends on its bytes."""
     alone = AgreedSet(frozenset({OTHER}), 7)
     effects = stage.told(Decision(3, OTHER, "a:1", alone))
 
@@ -155,7 +159,7 @@ def test_a_replica_outside_the_set_may_be_wiped(stage: Stage) -> None:
 
 
 class TestPending:
-    """R160: a switch is over when it is done, and not before."""
+    """RMQ-R160: a switch is over when it is done, and not before."""
 
     def test_a_newer_decision_replaces_the_one_that_is_pending(
         self, stage: Stage
@@ -233,7 +237,7 @@ class TestMaster:
     """What the controller tells a master that stays one."""
 
     def test_a_newer_set_is_taken(self, stage: Stage) -> None:
-        """R117, R118: by its version."""
+        """RMQ-R117, RMQ-R118: by its version."""
         stage.told(to_lead(4))
         newer = AgreedSet(frozenset({ME, OTHER}), 8)
 
@@ -359,7 +363,7 @@ class TestTable:
         ]
 
     def test_a_role_is_entered_through_pending_alone(self) -> None:
-        """R160: no role begins in the middle of another."""
+        """RMQ-R160: no role begins in the middle of another."""
         entered = {
             role
             for (role, _), following in ROLES.items()

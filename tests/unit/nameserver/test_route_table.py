@@ -148,7 +148,7 @@ def test_a_registration_without_an_address_is_refused(
 
 def test_a_master_of_an_older_epoch_is_ignored(routes: Routes) -> None:
     """
-    R46: with its topics, also if it was in the set before.
+    RMQ-R46: with its topics, also if it was in the set before.
     """
     routes.register("a", body=topics(epoch=5))
     routes.register("b", 2)

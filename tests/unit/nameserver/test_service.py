@@ -193,7 +193,7 @@ def test_a_body_is_checked_by_its_masked_crc() -> None:
 
 def test_a_stale_master_gets_an_answer_and_is_reported() -> None:
     """
-    As RocketMQ answers it: with success, and without an address (R46).
+    As RocketMQ answers it: with success, and without an address (RMQ-R46).
     """
 
     async def main() -> None:

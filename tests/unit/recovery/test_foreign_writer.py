@@ -103,7 +103,7 @@ def test_a_removed_last_segment_is_seen_after_a_clean_close(tmp_path: Path) -> N
 
 def test_unreadable_imports_stop_the_opening(tmp_path: Path) -> None:
     """
-    Garbage in an identity file is never read as "no identity" (R16).
+    Garbage in an identity file is never read as "no identity" (RMQ-R16).
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:

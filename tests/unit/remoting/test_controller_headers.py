@@ -31,7 +31,7 @@ def test_a_proposal_is_what_was_observed() -> None:
 
 def test_a_heartbeat_with_its_id_alone_has_the_defaults_of_the_controller() -> None:
     """
-    R239.
+    RMQ-R239.
     """
     expected = BrokerHeartbeat(
         broker_id=1,

@@ -115,7 +115,7 @@ def test_unknown_fields_are_ignored() -> None:
 
 def test_a_missing_field_is_named_with_rocketmqs_code() -> None:
     """
-    A heartbeat without an id is an invalid request (R238), others fail within.
+    A heartbeat without an id is an invalid request (RMQ-R238), others fail within.
     """
     with pytest.raises(MissingField, match="Sample: brokerName is missing") as caught:
         decode_fields(Sample, {})

@@ -46,7 +46,7 @@ def test_identity_files_are_read_and_written_as_java_does(
 @pytest.mark.parametrize("case", CASES["parse"], ids=lambda case: repr(case["text"]))
 def test_parsing_agrees_but_for_separators_in_names(case: dict[str, object]) -> None:
     """
-    R15, R16: fields too many, and fields left empty, are errors here.
+    RMQ-R15, RMQ-R16: fields too many, and fields left empty, are errors here.
     """
     text = str(case["text"])
     for kind, count in (("final", 3), ("temp", 4)):
@@ -69,7 +69,7 @@ def test_parsing_agrees_but_for_separators_in_names(case: dict[str, object]) -> 
 @pytest.mark.parametrize("name", ["br#1", "#", ""])
 def test_a_name_with_a_separator_is_refused(name: str) -> None:
     """
-    R15: ``br#1`` with id 7 would be read back as ``br`` with id 1.
+    RMQ-R15: ``br#1`` with id 7 would be read back as ``br`` with id 1.
     """
     with pytest.raises(InvalidError, match=r"has a '#'|is empty"):
         BrokerIdentity("c", name, 7)
@@ -102,7 +102,7 @@ def test_the_error_of_a_bad_identity_has_its_name_and_advice(
     content: bytes, message: str
 ) -> None:
     """
-    R16: an incomplete or damaged file never makes a new broker.
+    RMQ-R16: an incomplete or damaged file never makes a new broker.
     """
     with pytest.raises(FormatError, match=message) as caught:
         parse_identity(content, "/store/brokerIdentity")

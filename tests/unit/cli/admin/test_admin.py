@@ -257,7 +257,7 @@ def test_epochs_are_asked_of_brokers_that_the_name_server_knows(
 
 
 def test_a_planned_switch_prints_the_master() -> None:
-    """As any controller answers, of RocketMQ or of pystore (R55, R269)."""
+    """As any controller answers, of RocketMQ or of pystore (RMQ-R55, RMQ-R269)."""
 
     async def main() -> None:
         async def metadata(_: RemotingCommand, __: Connection) -> Reply:

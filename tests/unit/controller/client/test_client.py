@@ -195,7 +195,9 @@ def test_an_unreachable_hint_does_not_end_the_search() -> None:
 def test_a_request_without_an_answer_may_be_done_and_is_not_repeated(
     call: Callable[[ControllerClient], Awaitable[object]], _: object, __: object
 ) -> None:
-    """R28, R112: after 3 s the search starts again, and asks the old leader last."""
+    """
+    RMQ-R28, RMQ-R112: after 3 s the search starts again, and asks the old leader last.
+    """
 
     async def main() -> None:
         async with standing() as (leader,), client_of([leader]) as client:

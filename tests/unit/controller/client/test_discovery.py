@@ -55,7 +55,7 @@ def test_a_controller_that_says_that_it_leads_is_the_leader(search: Discovery) -
 
 
 def test_a_hint_is_asked_next_and_not_believed(search: Discovery) -> None:
-    """A controller may name the former leader (R224)."""
+    """A controller may name the former leader (RMQ-R224)."""
     assert ["a:1", "c:1", "b:1"] == _asked(search, _knows("c:1"), SILENT, LEADS)
     assert "b:1" == search.leader
 
@@ -79,7 +79,7 @@ def test_controllers_that_name_each_other_are_asked_once_each(
 
 
 def test_a_round_without_a_leader_is_followed_by_a_pause(search: Discovery) -> None:
-    """R3: the reason has each answer; then the names are resolved again."""
+    """RMQ-R3: the reason has each answer; then the names are resolved again."""
     for failures in (1, 2, 3):
         _asked(search, SILENT, CallRefused(1), KNOWS_NOBODY)
         rest = search.next_effect()

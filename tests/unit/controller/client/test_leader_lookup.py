@@ -75,7 +75,7 @@ def test_all_callers_wait_for_the_same_round() -> None:
 
 
 def test_a_round_without_a_leader_ends_and_the_next_one_is_new() -> None:
-    """Callers pause before the next round, which resolves the names again (R3)."""
+    """Callers pause before the next round, which resolves the names again (RMQ-R3)."""
 
     async def main() -> None:
         stage = Stage("pods:1")

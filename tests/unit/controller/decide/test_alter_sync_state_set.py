@@ -1,5 +1,5 @@
 """
-The changes of a SyncStateSet (R101 to R112; B1, B2, B4, B7).
+The changes of a SyncStateSet (RMQ-R101 to RMQ-R112; B1, B2, B4, B7).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _wanted(brokers: Brokers, *members: Member) -> AlterSet:
 
 
 def test_a_change_of_another_version_or_epoch_is_refused() -> None:
-    """R104, R105: also a late one that was sent before."""
+    """RMQ-R104, RMQ-R105: also a late one that was sent before."""
     brokers, a, b, _ = _three()
     late = _wanted(brokers, a, b)
     brokers.do(late, NewSet)
@@ -55,7 +55,7 @@ def test_a_change_of_another_version_or_epoch_is_refused() -> None:
 
 
 def test_only_the_process_that_was_elected_changes_the_set() -> None:
-    """R103, B1: not another start of the same broker."""
+    """RMQ-R103, B1: not another start of the same broker."""
     brokers, a, b, _ = _three()
     former = replace(_wanted(brokers, a, b), master=Member(1, incarnation(0)))
     assert brokers.code(former) is ResponseCode.CONTROLLER_INVALID_MASTER
@@ -66,7 +66,7 @@ def test_only_the_process_that_was_elected_changes_the_set() -> None:
 
 
 def test_two_dead_members_may_be_removed_one_by_one() -> None:
-    """R110: a remaining member need not be alive; its removal follows."""
+    """RMQ-R110: a remaining member need not be alive; its removal follows."""
     brokers, a, b, _ = _three()
     brokers.die(2, 3)
     brokers.do(_wanted(brokers, a, b), NewSet)
@@ -76,7 +76,7 @@ def test_two_dead_members_may_be_removed_one_by_one() -> None:
 
 
 def test_added_members_have_to_be_alive_and_the_refusal_names_the_dead_ones() -> None:
-    """R107, R111: so that the master does not request them again at once."""
+    """RMQ-R107, RMQ-R111: so that the master does not request them again at once."""
     brokers, a, b, c = _three()
     brokers.admit()
     brokers.die(2, 3)
@@ -126,7 +126,7 @@ def test_a_copied_store_is_admitted_only_after_an_operator_re_admits_it() -> Non
 
 
 def test_a_learner_is_not_admitted() -> None:
-    """R203: until an operator makes it a voter."""
+    """RMQ-R203: until an operator makes it a voter."""
     brokers, a, b, c = _three()
     brokers.do(ChangeBroker(2, is_learner=True), Done)
     assert frozenset({a, c}) == brokers.state.agreed.members
@@ -140,7 +140,7 @@ def test_a_learner_is_not_admitted() -> None:
 
 
 def test_a_set_without_its_master_is_refused() -> None:
-    """R108."""
+    """RMQ-R108."""
     brokers, _, b, c = _three()
 
     assert (
@@ -170,7 +170,7 @@ def test_a_change_adds_no_candidates() -> None:
 
 
 def test_a_fence_raises_the_version_and_nothing_else() -> None:
-    """Afterwards no earlier request can be taken any more (R112)."""
+    """Afterwards no earlier request can be taken any more (RMQ-R112)."""
     brokers, a, b, c = _three()
     late = _wanted(brokers, a, b)
     before = brokers.state.agreed

@@ -1,5 +1,5 @@
 """
-The allocation of broker ids (R26 to R36).
+The allocation of broker ids (RMQ-R26 to RMQ-R36).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def _next(brokers: Brokers) -> int:
 
 
 def test_asking_for_the_next_id_changes_nothing() -> None:
-    """R30: it is 1 in an unknown set, for any number of requests."""
+    """RMQ-R30: it is 1 in an unknown set, for any number of requests."""
     brokers = Brokers()
 
     assert (1, 1) == (_next(brokers), _next(brokers))
@@ -24,7 +24,7 @@ def test_asking_for_the_next_id_changes_nothing() -> None:
 
 
 def test_an_id_is_given_once_and_counted_once() -> None:
-    """R33, R35: the set begins with its first broker, and 2 is next."""
+    """RMQ-R33, RMQ-R35: the set begins with its first broker, and 2 is next."""
     brokers = Brokers()
     brokers.do(ApplyId(1, "host:1;77"), Applied)
 
@@ -38,7 +38,7 @@ def test_an_id_is_given_once_and_counted_once() -> None:
 
 
 def test_a_broker_that_lost_the_answer_gets_the_same_id_again() -> None:
-    """R26, R28: the same code is the same broker; nothing changes."""
+    """RMQ-R26, RMQ-R28: the same code is the same broker; nothing changes."""
     brokers = Brokers()
     brokers.do(ApplyId(1, "host:1;77"), Applied)
     version = brokers.state.version
@@ -48,7 +48,7 @@ def test_a_broker_that_lost_the_answer_gets_the_same_id_again() -> None:
 
 
 def test_the_second_of_two_applications_for_one_id_is_refused() -> None:
-    """R29: it requests the next id and gets that one."""
+    """RMQ-R29: it requests the next id and gets that one."""
     brokers = Brokers()
     brokers.do(ApplyId(1, "a;1"), Applied)
 
@@ -57,7 +57,10 @@ def test_the_second_of_two_applications_for_one_id_is_refused() -> None:
 
 
 def test_an_id_that_is_not_the_next_one_is_refused() -> None:
-    """R31, R36: otherwise the counter would skip free ids or reach an allocated one."""
+    """
+    RMQ-R31, RMQ-R36: otherwise the counter would skip free ids or reach an allocated
+    one.
+    """
     brokers = Brokers()
     assert brokers.code(ApplyId(2, "a;1")) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
     brokers.do(ApplyId(1, "a;1"), Applied)
@@ -71,7 +74,7 @@ def test_an_id_that_is_not_the_next_one_is_refused() -> None:
 
 
 def test_a_cleaned_id_is_not_allocated_again() -> None:
-    """R255: not even to its former broker."""
+    """RMQ-R255: not even to its former broker."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.join(2, start(1))

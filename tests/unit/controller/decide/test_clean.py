@@ -1,5 +1,5 @@
 """
-The removal of brokers from a set (R250 to R256).
+The removal of brokers from a set (RMQ-R250 to RMQ-R256).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _clean(*broker_ids: int, with_living: bool = False) -> Clean:
 
 
 def test_live_brokers_are_cleaned_only_on_explicit_request() -> None:
-    """R251, R252: and then the named ones, not the whole set."""
+    """RMQ-R251, RMQ-R252: and then the named ones, not the whole set."""
     brokers = _three(2)
     refusal = brokers.refused(_clean(2, 3))
     assert (
@@ -57,7 +57,7 @@ def test_live_brokers_are_cleaned_only_on_explicit_request() -> None:
 
 
 def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
-    """R254: otherwise its brokers would refuse all roles of the new epochs."""
+    """RMQ-R254: otherwise its brokers would refuse all roles of the new epochs."""
     brokers = _three(2, 3)
     epoch, version = brokers.state.epoch, brokers.state.agreed.set_epoch
     brokers.do(Clean(with_living=True), Done)
@@ -72,7 +72,7 @@ def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
 
 
 def test_the_last_members_are_cleaned_only_on_explicit_request() -> None:
-    """R255: the others stay registered, and no id is used again."""
+    """RMQ-R255: the others stay registered, and no id is used again."""
     brokers = _three()
     brokers.die(1)
     assert (
@@ -87,7 +87,7 @@ def test_the_last_members_are_cleaned_only_on_explicit_request() -> None:
 
 
 def test_no_other_broker_is_elected_after_all_members_were_cleaned() -> None:
-    """R255: what they acknowledged is gone; only unclean."""
+    """RMQ-R255: what they acknowledged is gone; only unclean."""
     brokers = _three()
     brokers.do(_clean(1, with_living=True), Done)
     brokers.die(1)
@@ -100,7 +100,7 @@ def test_no_other_broker_is_elected_after_all_members_were_cleaned() -> None:
 
 
 def test_a_cleaned_master_is_master_no_more() -> None:
-    """R256: in a new epoch; its lease may run yet."""
+    """RMQ-R256: in a new epoch; its lease may run yet."""
     brokers = _three(2)
     master, epoch = brokers.master, brokers.state.epoch
     brokers.do(_clean(1, with_living=True), Done)
@@ -119,7 +119,7 @@ def test_cleaning_an_unknown_broker_changes_nothing() -> None:
 
 
 def test_a_cleaned_broker_returns_with_its_id_after_a_re_admission() -> None:
-    """R44: not in the set, and as one that a master fills."""
+    """RMQ-R44: not in the set, and as one that a master fills."""
     brokers = _three(2)
     brokers.do(_clean(2, with_living=True), Done)
     brokers.do(Readmit(2), Done)

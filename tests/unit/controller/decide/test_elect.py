@@ -1,5 +1,5 @@
 """
-Elections: their origins and their records (R47 to R62, C3).
+Elections: their origins and their records (RMQ-R47 to RMQ-R62, C3).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _pair() -> Brokers:
 
 @pytest.mark.parametrize("trigger", Trigger)
 def test_an_unknown_set_elects_no_master(trigger: Trigger) -> None:
-    """R47: for each origin."""
+    """RMQ-R47: for each origin."""
     command = Elect(trigger, None if trigger is Trigger.CONTROLLER else 1)
 
     assert (
@@ -40,7 +40,7 @@ def test_an_unknown_set_elects_no_master(trigger: Trigger) -> None:
 
 
 def test_the_first_master_is_a_live_registered_broker() -> None:
-    """R48, R50: neither an unknown id nor a dead broker."""
+    """RMQ-R48, RMQ-R50: neither an unknown id nor a dead broker."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.ask(ApplyId(2, "host:2;1"))
@@ -68,7 +68,7 @@ def test_the_epoch_rises_with_every_election() -> None:
 
 
 def test_the_requesting_broker_is_not_preferred() -> None:
-    """R51: the best broker of the set is elected."""
+    """RMQ-R51: the best broker of the set is elected."""
     brokers = _pair()
     brokers.reach(2, 1, 9)
     brokers.do(StepDown(brokers.master, 1), Done)
@@ -78,7 +78,7 @@ def test_the_requesting_broker_is_not_preferred() -> None:
 
 
 def test_a_planned_switch_elects_the_named_broker() -> None:
-    """R55: the old master is alive; its lease has to expire, or it resigns (C3)."""
+    """RMQ-R55: the old master is alive; its lease has to expire, or it resigns (C3)."""
     brokers = _pair()
     old = brokers.master
     told = brokers.elect(2, Trigger.OPERATOR).leadership
@@ -92,7 +92,9 @@ def test_a_planned_switch_elects_the_named_broker() -> None:
 
 
 def test_a_new_controller_does_not_replace_a_master_without_heartbeats() -> None:
-    """C3, R226: neither by a scan nor for an operator; the mastership does not end."""
+    """
+    C3, RMQ-R226: neither by a scan nor for an operator; the mastership does not end.
+    """
     brokers = _pair()
     brokers.die(1)
     brokers.may_replace = False
@@ -120,7 +122,7 @@ def test_without_automatic_elections_only_an_operator_elects() -> None:
 
 
 def test_a_failed_election_by_a_broker_or_an_operator_changes_nothing() -> None:
-    """R60: only a scan records a failed election (R59)."""
+    """RMQ-R60: only a scan records a failed election (RMQ-R59)."""
     brokers = _pair()
     brokers.die(1, 2)
     before = brokers.state

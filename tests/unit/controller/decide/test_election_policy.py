@@ -1,5 +1,5 @@
 """
-The election policy (R64 to R73; B2, B3, B7).
+The election policy (RMQ-R64 to RMQ-R73; B2, B3, B7).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _no_master(brokers: Brokers) -> bool:
 
 
 def test_the_higher_epoch_wins_over_the_further_end() -> None:
-    """T5: bytes of an older epoch are worth less, however many."""
+    """RMQ-T5: bytes of an older epoch are worth less, however many."""
     brokers = _three()
     brokers.reach(2, 1, BYTES)
     brokers.reach(3, 2, 1)
@@ -63,7 +63,7 @@ def test_the_higher_epoch_wins_over_the_further_end() -> None:
 
 @pytest.mark.parametrize("further", [1, 2**31, 2**32, BYTES])
 def test_of_one_epoch_the_further_end_wins(further: int) -> None:
-    """T6, R70: by 64 bits."""
+    """RMQ-T6, RMQ-R70: by 64 bits."""
     brokers = _three()
     brokers.reach(2, 1, 7)
     brokers.reach(3, 1, 7 + further)
@@ -72,7 +72,7 @@ def test_of_one_epoch_the_further_end_wins(further: int) -> None:
 
 
 def test_of_equals_the_lower_priority_number_wins() -> None:
-    """T7: a broker without a priority comes last."""
+    """RMQ-T7: a broker without a priority comes last."""
     brokers = _three()
     brokers.last_heartbeats[3] = replace(brokers.last_heartbeats[3], priority=5)
     assert _elected(brokers) == 3
@@ -111,7 +111,7 @@ def test_a_resigned_broker_or_one_with_a_failing_disk_is_the_last_choice() -> No
 
 
 def test_the_log_end_of_an_earlier_process_does_not_count() -> None:
-    """R72: its rank is that of its present log end."""
+    """RMQ-R72: its rank is that of its present log end."""
     brokers = _three()
     brokers.reach(2, 1, BYTES)
     brokers.reach(3, 1, 9)
@@ -212,7 +212,7 @@ def test_an_empty_disk_is_not_elected_after_a_power_cut() -> None:
 
 
 def test_an_unclean_election_needs_a_request_and_records_the_loss() -> None:
-    """R73: by an operator or by the configuration."""
+    """RMQ-R73: by an operator or by the configuration."""
     brokers = _three()
     brokers.reach(2, 1, 900)
     brokers.do(SeeEnds(), Done)
@@ -228,7 +228,7 @@ def test_an_unclean_election_needs_a_request_and_records_the_loss() -> None:
 
 
 def test_a_learner_is_never_elected() -> None:
-    """R203: not even unclean."""
+    """RMQ-R203: not even unclean."""
     brokers = _three()
     brokers.do(ChangeBroker(2, is_learner=True), Done)
     brokers.die(3)
@@ -238,7 +238,7 @@ def test_a_learner_is_never_elected() -> None:
 
 
 def test_members_that_are_alive_stay_candidates() -> None:
-    """B7, R63: a planned switch from 1 to 2, 2 dies, and 1 is complete."""
+    """B7, RMQ-R63: a planned switch from 1 to 2, 2 dies, and 1 is complete."""
     brokers = _three()
     assert _elected(brokers) == 2
     brokers.die(2)

@@ -1,5 +1,5 @@
 """
-The recorded log ends and refusals (B2, R271).
+The recorded log ends and refusals (B2, RMQ-R271).
 """
 
 from __future__ import annotations

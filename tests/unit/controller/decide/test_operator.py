@@ -32,7 +32,7 @@ def _standing(brokers: Brokers) -> LogStanding:
 
 
 def test_a_learner_leaves_the_set() -> None:
-    """T63: the attribute is of the broker, and the set follows."""
+    """RMQ-T63: the attribute is of the broker, and the set follows."""
     brokers = _pair()
     brokers.do(ChangeBroker(2, is_learner=True), Done)
 

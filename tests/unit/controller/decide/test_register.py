@@ -1,5 +1,5 @@
 """
-The registration of a broker process (R38 to R44, R152, B1).
+The registration of a broker process (RMQ-R38 to RMQ-R44, RMQ-R152, B1).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _pair() -> tuple[Brokers, Member, Member]:
 
 
 def test_an_unknown_broker_has_to_apply_first() -> None:
-    """R38: neither set nor id is made by a registration."""
+    """RMQ-R38: neither set nor id is made by a registration."""
     brokers = Brokers()
     assert (
         brokers.code(Register(1, "a"))
@@ -37,7 +37,7 @@ def test_an_unknown_broker_has_to_apply_first() -> None:
 
 
 def test_another_address_keeps_everything_else() -> None:
-    """R42: it is the same process, and it stays master and member."""
+    """RMQ-R42: it is the same process, and it stays master and member."""
     brokers, a, _ = _pair()
     epoch = brokers.state.epoch
     brokers.do(Register(1, "elsewhere:1", start(1)), RegistrationReply)
@@ -48,7 +48,7 @@ def test_another_address_keeps_everything_else() -> None:
 
 
 def test_registering_again_changes_nothing() -> None:
-    """The answer was lost, and it asks once more (R39)."""
+    """The answer was lost, and it asks once more (RMQ-R39)."""
     brokers, *_ = _pair()
     before = brokers.state
     brokers.do(Register(2, "host:2", start(1)), RegistrationReply)
@@ -57,7 +57,7 @@ def test_registering_again_changes_nothing() -> None:
 
 
 def test_a_master_that_is_dead_is_not_named() -> None:
-    """R40: as if there were none."""
+    """RMQ-R40: as if there were none."""
     brokers, a, _ = _pair()
     told = brokers.do(Register(2, "host:2", start(1)), RegistrationReply)
     assert told.leadership is not None
@@ -71,7 +71,7 @@ def test_a_master_that_is_dead_is_not_named() -> None:
 
 
 def test_a_restarted_master_is_master_no_more() -> None:
-    """B1, R152: it may be elected again, in a higher epoch."""
+    """B1, RMQ-R152: it may be elected again, in a higher epoch."""
     brokers, *_ = _pair()
     a = brokers.register(1, start(2, is_clean=True))
 
@@ -82,7 +82,7 @@ def test_a_restarted_master_is_master_no_more() -> None:
 
 
 def test_a_java_master_that_registers_has_restarted() -> None:
-    """R152: RocketMQ would let it go on in its old epoch, with a start moved."""
+    """RMQ-R152: RocketMQ would let it go on in its old epoch, with a start moved."""
     brokers = Brokers()
     brokers.join(1)
     brokers.elect(1)
@@ -92,7 +92,7 @@ def test_a_java_master_that_registers_has_restarted() -> None:
 
 
 def test_a_sound_restart_stays_in_the_set_as_its_new_process() -> None:
-    """B2: the SyncStateSet epoch rises, so that the master notices it (R118)."""
+    """B2: the SyncStateSet epoch rises, so that the master notices it (RMQ-R118)."""
     brokers, a, _ = _pair()
     version = brokers.state.agreed.set_epoch
     b = brokers.register(2, start(2, is_clean=True))
@@ -146,7 +146,7 @@ def test_a_copy_of_a_dead_broker_is_no_voter() -> None:
 
 
 def test_the_refusal_of_a_cleaned_broker_says_what_to_do() -> None:
-    """R44: the refusal explains the reason and the way out."""
+    """RMQ-R44: the refusal explains the reason and the way out."""
     brokers, *_ = _pair()
     brokers.ask(Clean(frozenset({2}), with_living=True))
 

@@ -49,7 +49,7 @@ def test_only_the_master_of_that_epoch_steps_down() -> None:
 
 
 def test_a_late_step_down_of_a_replaced_master_ends_the_wait() -> None:
-    """R81: its resignation is as good as the end of the lease."""
+    """RMQ-R81: its resignation is as good as the end of the lease."""
     brokers, a, _ = _pair()
     brokers.die(1)
     brokers.elect()

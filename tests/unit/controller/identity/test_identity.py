@@ -39,13 +39,13 @@ NAMED = ConfiguredIdentity("c", "b", "127.0.0.1:10911")
 def test_a_name_that_the_files_cannot_hold_is_refused(
     cluster: str, broker: str, address: str, line: str
 ) -> None:
-    """R15: before anything is sent or written."""
+    """RMQ-R15: before anything is sent or written."""
     with pytest.raises(InvalidError, match=line):
         ConfiguredIdentity(cluster, broker, address)
 
 
 def test_a_code_begins_with_the_address() -> None:
-    """R14: RocketMQ's controllers take it from there, up to the first semicolon."""
+    """RMQ-R14: RocketMQ's controllers take it from there, up to the first semicolon."""
     code = check_code("[::1]:10911", 1700000000000, bytes(range(8)))
 
     assert "[::1]:10911;1700000000000;0001020304050607" == code
@@ -95,7 +95,7 @@ def test_an_own_identity_and_an_empty_store_fit() -> None:
 
 
 def test_an_identity_of_another_broker_set_says_what_to_do() -> None:
-    """R12: one line, with both names."""
+    """RMQ-R12: one line, with both names."""
     line = mismatch_of(BrokerIdentity("c", "other", 3), NAMED)
 
     assert (

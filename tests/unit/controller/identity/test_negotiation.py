@@ -77,7 +77,7 @@ class TestTheWay:
     def test_a_new_broker_stores_the_id_before_it_applies(
         self, new: Negotiation
     ) -> None:
-        """R19, R22: and the id is its own once that is durable, too."""
+        """RMQ-R19, RMQ-R22: and the id is its own once that is durable, too."""
         assert ReadIdentity() == _next(new)
         now = new.found(None)
         assert GetNextBrokerId("c", "b") == _next(now)
@@ -99,7 +99,7 @@ class TestTheWay:
         assert MasterInfo(Member(1)) == now.mastership
 
     def test_a_broker_that_has_its_id_only_registers(self, new: Negotiation) -> None:
-        """R13, R27."""
+        """RMQ-R13, RMQ-R27."""
         now = new.found(THIRD)
 
         assert RegisterBroker("c", "b", 3, "127.0.0.1:10911") == _next(now)
@@ -107,7 +107,7 @@ class TestTheWay:
     def test_a_broker_that_applied_applies_again_by_the_same_code(
         self, new: Negotiation
     ) -> None:
-        """R25, R26: no id is requested, and no code is drawn."""
+        """RMQ-R25, RMQ-R26: no id is requested, and no code is drawn."""
         assert ApplyBrokerId("c", "b", 3, "code") == _next(new.found(TEMPORARY))
 
     def test_the_recovery_is_sent_with_the_registration(self) -> None:
@@ -120,7 +120,7 @@ class TestTheWay:
     def test_a_registered_broker_registers_again_where_it_is_now(
         self, registering: Negotiation
     ) -> None:
-        """R42, R43: the same id, another address."""
+        """RMQ-R42, RMQ-R43: the same id, another address."""
         now = registering.answered(MasterInfo())
         moved = ConfiguredIdentity("c", "b", "10.1.2.3:10911")
 
@@ -131,7 +131,7 @@ class TestTheWay:
 
 
 class TestWhatSettlesNothing:
-    """R28: a lost or unclear answer changes nothing."""
+    """RMQ-R28: a lost or unclear answer changes nothing."""
 
     @pytest.mark.parametrize(
         "answer", [LOST, *(CallRefused(n) for n in (1, 2, 3, 2007, 2010, 2015, 9999))]
@@ -152,7 +152,7 @@ class TestWhatSettlesNothing:
 
     @pytest.mark.parametrize("answer", [LOST, CallRefused(1), CallRefused(2007)])
     def test_an_id_is_asked_for_again(self, new: Negotiation, answer: Any) -> None:
-        """R20: nothing was written."""
+        """RMQ-R20: nothing was written."""
         now = new.found(None).answered(answer).paused()
 
         assert GetNextBrokerId("c", "b") == _next(now)
@@ -161,7 +161,9 @@ class TestWhatSettlesNothing:
     def test_a_registration_is_tried_again(
         self, registering: Negotiation, answer: Any
     ) -> None:
-        """R27, R44: with the same id, which is never replaced by another one."""
+        """
+        RMQ-R27, RMQ-R44: with the same id, which is never replaced by another one.
+        """
         now = registering.answered(answer)
 
         assert isinstance(_next(now), Pause)
@@ -177,7 +179,7 @@ class TestWhatSettlesNothing:
 
 
 class TestTaken:
-    """R23, R29: the id is another broker's."""
+    """RMQ-R23, RMQ-R29: the id is another broker's."""
 
     def test_the_id_is_deleted_and_the_next_one_requested(
         self, applying: Negotiation
@@ -193,11 +195,11 @@ class TestTaken:
     def test_a_repeated_offer_of_a_taken_id_is_reported_and_retried(
         self, applying: Negotiation
     ) -> None:
-        """R36: RocketMQ's counter can point at an id that exists, for ever."""
+        """RMQ-R36: RocketMQ's counter can point at an id that exists, for ever."""
         now = applying.answered(TAKEN).stored().answered(NextBrokerId(3))
         pause = _next(now)
         assert isinstance(pause, Pause)
-        assert "another broker (R36)" in pause.reason
+        assert "another broker (RMQ-R36)" in pause.reason
         now = now.paused()
         assert GetNextBrokerId("c", "b") == _next(now)
         # A controller that lost its records counts from 1 again, and means it.
@@ -256,7 +258,7 @@ class TestTheStore:
     def test_the_identity_of_another_broker_stops_the_negotiation(
         self, new: Negotiation, stored: Any, line: str
     ) -> None:
-        """R12: nothing is sent and nothing is written; one line says what to do."""
+        """RMQ-R12: nothing is sent and nothing is written; one line says what to do."""
         effect = _next(new.found(stored))
 
         assert isinstance(effect, GiveUp)
@@ -265,7 +267,7 @@ class TestTheStore:
 
 
 def test_a_broker_that_was_cleaned_says_so(registering: Negotiation) -> None:
-    """R44: it continues, because an operator may re-admit it."""
+    """RMQ-R44: it continues, because an operator may re-admit it."""
     now = registering.answered(CallRefused(2010))
 
     assert "does not know broker 3 of 'b': it was cleaned there" in now.problem
@@ -301,7 +303,7 @@ def test_transitions_outside_the_table_are_errors(new: Negotiation) -> None:
 
 
 def test_only_one_answer_deletes_the_stored_application() -> None:
-    """R28, as the table has it."""
+    """RMQ-R28, as the table has it."""
     to_forget = [
         pair for pair, to in NEGOTIATION.items() if to is NegotiationStep.FORGET
     ]

@@ -1,6 +1,6 @@
 """
 Every schedule of two new brokers and a controller: crashes on both sides at each step,
-lost requests, lost answers, requests that arrive late (R19 to R29).
+lost requests, lost answers, requests that arrive late (RMQ-R19 to RMQ-R29).
 
 The search is exhaustive, so it needs no seed; a failing test prints the way there.
 """
@@ -74,7 +74,8 @@ def _settled_id(stored: object) -> int:
 
 def test_the_search_reaches_the_crash_points_and_races(worlds: Worlds) -> None:
     """
-    Each crash point of R24 to R27 is among the worlds, and so is the race of R29.
+    Each crash point of RMQ-R24 to RMQ-R27 is among the worlds, and so is the race of
+    RMQ-R29.
     """
     seen = set()
     for world in worlds:
@@ -83,12 +84,12 @@ def test_the_search_reaches_the_crash_points_and_races(worlds: Worlds) -> None:
             given = {code for _, code in given_of(world.controller)}
             match first.stored:
                 case None:
-                    seen.add("R24")
+                    seen.add("RMQ-R24")
                 case TemporaryIdentity():
                     was_given = first.stored.register_check_code in given
-                    seen.add("R26" if was_given else "R25")
+                    seen.add("RMQ-R26" if was_given else "RMQ-R25")
                 case _:
-                    seen.add("R27")
+                    seen.add("RMQ-R27")
         if (first.negotiation.step, second.negotiation.step) == (
             NegotiationStep.FORGET,
             NegotiationStep.ASK,
@@ -99,11 +100,19 @@ def test_the_search_reaches_the_crash_points_and_races(worlds: Worlds) -> None:
             theirs, TemporaryIdentity
         ):
             same = ours.identity.broker_id == theirs.identity.broker_id
-            seen.add("R29" if same else "two ids")
+            seen.add("RMQ-R29" if same else "two ids")
         if first.late and isinstance(ours, BrokerIdentity):
             seen.add("a late request")
 
-    assert {"R24", "R25", "R26", "R27", "R29", "two ids", "a late request"} <= seen
+    assert {
+        "RMQ-R24",
+        "RMQ-R25",
+        "RMQ-R26",
+        "RMQ-R27",
+        "RMQ-R29",
+        "two ids",
+        "a late request",
+    } <= seen
 
 
 def test_ids_are_given_in_turn(worlds: Worlds) -> None:
@@ -117,7 +126,7 @@ def test_ids_are_given_in_turn(worlds: Worlds) -> None:
 
 def test_the_negotiation_works_with_a_controller_that_allocates_any_id() -> None:
     """
-    RocketMQ's controllers allocate any free id (R36); the order does not matter.
+    RocketMQ's controllers allocate any free id (RMQ-R36); the order does not matter.
     """
     worlds = every_world(begin(1, Given(takes_any_id=True)))
 

@@ -132,7 +132,7 @@ def log(stage: Stage) -> Iterator[CommitLog]:
 
 
 def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
-    """T21: and after a restart it only registers."""
+    """RMQ-T21: and after a restart it only registers."""
     for count in (3, 4):
         with CommitLog(stage.root, segment_size=SEGMENT) as log:
             now = stage.run(log)
@@ -153,7 +153,7 @@ def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
 def test_each_request_and_each_answer_may_be_lost(
     stage: Stage, log: CommitLog, number: int, fault: str | Answer
 ) -> None:
-    """R28: 1012, 1013 and 1003; one id is given, by one code, whatever is lost."""
+    """RMQ-R28: 1012, 1013 and 1003; one id is given, by one code, whatever is lost."""
     stage.controller.lost = {number: fault, number + 1: fault}
 
     assert BROKER == stage.run(log).identity
@@ -182,8 +182,8 @@ def test_a_broker_continues_its_negotiation_after_lost_answers(
     files: tuple[bytes | None, bytes | None],
 ) -> None:
     """
-    T23, T25, T27: without a next id it has no file; without an answer to its
-    application the temporary one, which R28 has it keep; without one to its
+    RMQ-T23, RMQ-T25, RMQ-T27: without a next id it has no file; without an answer to
+    its application the temporary one, which RMQ-R28 has it keep; without one to its
     registration the final one. Started again, it ends with the same id.
     """
 
@@ -209,7 +209,7 @@ def test_a_broker_continues_its_negotiation_after_lost_answers(
 def test_a_broker_that_lost_the_race_takes_the_next_id(
     stage: Stage, log: CommitLog
 ) -> None:
-    """R29: its store forgot the first one, and so did its files."""
+    """RMQ-R29: its store forgot the first one, and so did its files."""
     first = TemporaryIdentity(BROKER, "mine")
     IdentityStore(log.writer).write_temporary(first)
     stage.controller.given = Given(2, frozenset({(1, "another's")}))
@@ -221,7 +221,7 @@ def test_a_broker_that_lost_the_race_takes_the_next_id(
 
 
 def test_a_store_of_another_set_is_left_alone(stage: Stage, log: CommitLog) -> None:
-    """T22, R12: nothing is asked, nothing is written."""
+    """RMQ-T22, RMQ-R12: nothing is asked, nothing is written."""
     stage.run(log)
     asked = len(stage.controller.asked)
 
@@ -238,7 +238,7 @@ def test_a_store_of_another_set_is_left_alone(stage: Stage, log: CommitLog) -> N
 def test_a_damaged_identity_never_counts_as_none(
     stage: Stage, log: CommitLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R16: it stops and names the damaged record."""
+    """RMQ-R16: it stops and names the damaged record."""
     stage.run(log)
     asked = len(stage.controller.asked)
     real = IDENTITY.encode(BROKER)

@@ -72,7 +72,7 @@ def test_an_identity_goes_from_one_file_to_the_other(
 def test_a_temporary_id_is_deleted_from_record_and_file(
     root: Path, log: CommitLog
 ) -> None:
-    """R23."""
+    """RMQ-R23."""
     store = IdentityStore(log.writer)
     store.write_temporary(DRAFT)
     store.delete_temporary(DRAFT)
@@ -137,7 +137,7 @@ def test_the_next_read_repairs_the_files_after_a_crash(
 
 
 def test_a_file_that_was_removed_comes_back(root: Path) -> None:
-    """R18: unlike a Java broker, it does not request a new id then."""
+    """RMQ-R18: unlike a Java broker, it does not request a new id then."""
     with CommitLog(root, segment_size=SEGMENT) as log:
         store = IdentityStore(log.writer)
         store.write_temporary(DRAFT)
@@ -156,7 +156,7 @@ def test_a_negotiation_of_a_java_broker_goes_on_and_its_result_counts(
     (root / TEMPORARY_IDENTITY_FILE).write_bytes(OTHER.encode())
     assert OTHER == _reopened(root)
     (root / IDENTITY_FILE).write_bytes(OTHER.identity.encode())
-    # The final one wins, whatever the temporary one says (R11).
+    # The final one wins, whatever the temporary one says (RMQ-R11).
     (root / TEMPORARY_IDENTITY_FILE).write_bytes(b"half writ")
     assert (OTHER.identity, (b"c#b#4", None)) == (_reopened(root), _files(root))
 
@@ -165,7 +165,7 @@ def test_a_negotiation_of_a_java_broker_goes_on_and_its_result_counts(
 def test_a_file_that_cannot_be_read_stops_the_opening(
     root: Path, content: bytes
 ) -> None:
-    """R15, R16: half-written, empty, or of names that hold a #."""
+    """RMQ-R15, RMQ-R16: half-written, empty, or of names that hold a #."""
     with CommitLog(root, segment_size=SEGMENT):
         pass
     (root / IDENTITY_FILE).write_bytes(content)

@@ -54,7 +54,7 @@ def test_a_process_lock_proves_the_term_for_the_life_of_the_process() -> None:
 
 
 def test_a_new_term_replaces_no_master() -> None:
-    """C3, R226: during the longest lease after the answer of the campaign."""
+    """C3, RMQ-R226: during the longest lease after the answer of the campaign."""
     authority = _authority()
 
     assert not authority.may_replace(112 * SECOND - 1)

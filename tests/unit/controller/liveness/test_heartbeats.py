@@ -34,7 +34,9 @@ def _heard(*beats: Heartbeat, at: int = 0) -> Heartbeats:
 
 
 def test_a_heartbeat_counts_for_as_long_as_it_says() -> None:
-    """R234: by the controller's clock, to its last moment; 10 s if it says nothing."""
+    """
+    RMQ-R234: by the controller's clock, to its last moment; 10 s if it says nothing.
+    """
     liveness = _heard(JAVA, Heartbeat(2, 6), replace(JAVA, broker_id=3, timeout_ms=-1))
 
     assert {1, 2, 3} == liveness.last_heartbeats(SET, 3 * SECOND).keys()
@@ -52,7 +54,7 @@ def test_decisions_use_the_values_of_the_heartbeat() -> None:
 
 
 def test_a_broker_that_dies_during_a_decision_is_alive_in_it() -> None:
-    """R71: the live brokers are read once per decision."""
+    """RMQ-R71: the live brokers are read once per decision."""
     brokers = Brokers()
     brokers.join(1, start(1))
     liveness = Heartbeats()
@@ -109,14 +111,14 @@ def test_an_older_process_stays_dead_after_the_newer_one_has_died() -> None:
 
 
 def test_a_shorter_log_of_the_same_process_is_accepted() -> None:
-    """R72, R243: it cut what it held; its rank falls."""
+    """RMQ-R72, RMQ-R243: it cut what it held; its rank falls."""
     liveness = _heard(BEAT, replace(BEAT, sent_ns=101, position=LogEnd(3, 50)))
 
     assert LogEnd(3, 50) == liveness.last_heartbeats(SET, 0)[1].position
 
 
 def test_a_connection_that_ends_takes_its_brokers_along() -> None:
-    """R241: at once, in all sets."""
+    """RMQ-R241: at once, in all sets."""
     liveness = _heard(BEAT, Heartbeat(2, 6))
     liveness.receive(TWIN, Heartbeat(7, 5), 0)
 
@@ -126,7 +128,7 @@ def test_a_connection_that_ends_takes_its_brokers_along() -> None:
 
 
 def test_the_newest_connection_counts() -> None:
-    """R244: the end of an older connection kills no broker."""
+    """RMQ-R244: the end of an older connection kills no broker."""
     liveness = _heard(JAVA, replace(JAVA, connection=8), JAVA)
 
     assert [] == liveness.close(5)

@@ -90,7 +90,7 @@ def test_a_new_controller_waits_for_leases_that_it_does_not_know() -> None:
 
 
 def test_leases_of_sets_and_members_are_apart() -> None:
-    """Names alone may be the same in two clusters (R37)."""
+    """Names alone may be the same in two clusters (RMQ-R37)."""
     leases = _leases()
     leases.grant(STATE, MASTER, 3, 10_000, NOW)
     elsewhere = replace(STATE, cluster="other", unreleased=frozenset({MASTER}))

@@ -1,5 +1,5 @@
 """
-Each event changes a state once (R112, R232; B1).
+Each event changes a state once (RMQ-R112, RMQ-R232; B1).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_events_of_two_decisions_on_one_state_exclude_each_other() -> None:
 
 
 def test_an_id_that_is_there_stays_whose_it_is() -> None:
-    """R34."""
+    """RMQ-R34."""
     state = apply(SetState("c", "b"), SetEvent(0, IdApplied(1, "a;1", "a")))
     again = apply(state, SetEvent(1, IdApplied(1, "b;1", "b")))
 
@@ -95,7 +95,7 @@ def test_losses_and_tombstones_do_not_grow_without_end() -> None:
 
 
 def test_a_cleaned_set_begins_anew() -> None:
-    """Any of its new brokers may be its first master (R48)."""
+    """Any of its new brokers may be its first master (RMQ-R48)."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.elect(1)

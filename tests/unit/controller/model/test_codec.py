@@ -95,7 +95,7 @@ def _forged(plain: object) -> bytes:
 @given(states())
 @settings(max_examples=40)
 def test_a_state_survives_encoding_and_decoding(state: SetState) -> None:
-    """T11: values, not only keys; and the same state is the same bytes."""
+    """RMQ-T11: values, not only keys; and the same state is the same bytes."""
     assert () == violations(state)
     assert state == decode(encode(state), "key")
     assert encode(state) == encode(decode(encode(state), "key"))
@@ -125,7 +125,7 @@ def test_foreign_bytes_are_not_a_record(raw: bytes) -> None:
 
 
 def test_a_later_version_is_left_alone() -> None:
-    """R266: it is neither guessed at nor overwritten."""
+    """RMQ-R266: it is neither guessed at nor overwritten."""
     raw = encode(SetState("c", "b")).replace(b" 1 ", b" %d " % (VERSION + 1), 1)
 
     with pytest.raises(FormatError, match="later pystore; update"):

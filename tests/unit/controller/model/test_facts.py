@@ -1,5 +1,5 @@
 """
-The heartbeats that count for a broker (B1, R72).
+The heartbeats that count for a broker (B1, RMQ-R72).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def test_each_decrease_is_reported(after: SetState, wrong: str) -> None:
 
 
 def test_a_reused_id_is_reported() -> None:
-    """R255: unless it is a cleaned broker that comes back as itself."""
+    """RMQ-R255: unless it is a cleaned broker that comes back as itself."""
     without = replace(GOOD, replicas=(A,))
     assert any("allocated again" in line for line in regressions(without, GOOD))
 

@@ -1,5 +1,5 @@
 """
-The views of a set for answers (R40, R247, R248).
+The views of a set for answers (RMQ-R40, RMQ-R247, RMQ-R248).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_members_and_other_brokers_have_their_liveness() -> None:
 
 
 def test_a_set_without_a_master_has_its_epoch() -> None:
-    """R77: so that brokers ask for an election."""
+    """RMQ-R77: so that brokers ask for an election."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.elect(1)

@@ -43,7 +43,9 @@ def test_a_controller_without_leases_differs_from_one_that_grants_none_now() -> 
 
 
 def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:
-    """R28: the type checker finds a caller that forgets one of the three results."""
+    """
+    RMQ-R28: the type checker finds a caller that forgets one of the three results.
+    """
     made = [
         method
         for name, method in vars(ControllerCalls).items()

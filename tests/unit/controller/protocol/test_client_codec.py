@@ -236,7 +236,7 @@ def test_an_answer_is_a_value(
 
 
 def test_a_refusal_names_its_brokers_and_a_stale_master_gets_the_set() -> None:
-    """R111, R112: 2000 and 2001 settle what was asked before and lost."""
+    """RMQ-R111, RMQ-R112: 2000 and 2001 settle what was asked before and lost."""
     alter = AlterSyncStateSet("b", CHANGE)
     for code in (2000, 2001):
         said = _said(agreed_fields(AGREED), SET_BODY, code)
@@ -248,7 +248,7 @@ def test_a_refusal_names_its_brokers_and_a_stale_master_gets_the_set() -> None:
 
 @pytest.mark.parametrize("code", [1, 2015])
 def test_a_controller_that_could_not_commit_leaves_the_outcome_open(code: int) -> None:
-    """R28, formats 4.1: a time-out within the controller is not a refusal."""
+    """RMQ-R28, formats 4.1: a time-out within the controller is not a refusal."""
     answer = answer_of(AlterSyncStateSet("b", CHANGE), _said(code=code))
 
     reason = f"the controller answered with code {code}: no way"

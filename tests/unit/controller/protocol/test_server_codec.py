@@ -42,7 +42,7 @@ def asked(code: RequestCode, fields: dict[str, str], body: bytes = b"") -> SetCo
     ],
 )
 def test_elections_have_three_origins(fields: dict[str, str], command: Elect) -> None:
-    """A scan, a broker, an operator (R51 to R53)."""
+    """A scan, a broker, an operator (RMQ-R51 to RMQ-R53)."""
     assert SetCommand("c", "b", command) == asked(
         RequestCode.CONTROLLER_ELECT_MASTER, SET | fields
     )
@@ -79,7 +79,7 @@ def test_requests_for_ids_are_decoded() -> None:
 
 
 def test_a_java_master_names_its_set_without_a_cluster() -> None:
-    """The handler finds the set (R37)."""
+    """The handler finds the set (RMQ-R37)."""
     fields = {"brokerName": "b", "masterBrokerId": "1", "masterEpoch": "2"}
     body = b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'
     command = AlterSet(Member(1), 2, 3, frozenset({Member(1), Member(2)}))
@@ -90,7 +90,7 @@ def test_a_java_master_names_its_set_without_a_cluster() -> None:
 
 
 def test_ids_to_clean_are_numbers() -> None:
-    """Blank ones count for nothing; anything else is 2009 (R251)."""
+    """Blank ones count for nothing; anything else is 2009 (RMQ-R251)."""
     fields = SET | {
         "brokerControllerIdsToClean": "1; 2;;",
         "isCleanLivingBroker": "true",

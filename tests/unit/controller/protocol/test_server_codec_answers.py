@@ -81,7 +81,7 @@ def test_answers_to_java_are_rocketmqs_field_by_field() -> None:
 
 
 def test_an_accepted_set_is_returned_and_a_refusal_names_its_brokers() -> None:
-    """R111; with a fence the master sees what it missed."""
+    """RMQ-R111; with a fence the master sees what it missed."""
     brokers = java_set()
     wanted = AlterSet(Member(1), 1, 1, frozenset({Member(1), Member(2)}))
     changed = said(brokers, wanted)
@@ -117,7 +117,7 @@ def test_brokers_of_pystore_get_the_incarnation_of_the_master() -> None:
 
 
 def test_a_set_that_does_not_exist_is_refused_or_left_out() -> None:
-    """2008 for one (R247), silence in a list (R248)."""
+    """2008 for one (RMQ-R247), silence in a list (RMQ-R248)."""
     unknown = replica_info_answer(SetState("c", "b"))
 
     assert ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST == unknown.code

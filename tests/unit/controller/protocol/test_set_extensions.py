@@ -41,7 +41,7 @@ def test_a_master_and_its_set_are_named_with_incarnations() -> None:
 
 @pytest.mark.parametrize("is_fence", [True, False])
 def test_a_change_of_the_set_names_incarnations(is_fence: bool) -> None:
-    """B1, B7, R112."""
+    """B1, B7, RMQ-R112."""
     me = Member(1, START)
     members = frozenset({me, Member(2)})
     command = AlterSet(me, 5, 9, members, frozenset({Member(3, OTHER)}), is_fence)
@@ -51,7 +51,7 @@ def test_a_change_of_the_set_names_incarnations(is_fence: bool) -> None:
 
 
 def test_a_refusal_names_the_brokers_that_caused_it() -> None:
-    """R111: all of them; without brokers there is no field."""
+    """RMQ-R111: all of them; without brokers there is no field."""
     assert {"pystoreBrokerIds": "2;10"} == refused_ids_fields(frozenset({10, 2}))
     assert frozenset({2, 10}) == refused_ids_of({"pystoreBrokerIds": "2;10"})
     assert {} == refused_ids_fields(frozenset())

@@ -101,7 +101,7 @@ def run(main: Callable[[Work], Coroutine[None, None, None]]) -> None:
 
 
 def test_the_next_leader_reads_every_answered_outcome() -> None:
-    """The answer follows the commit, never before (R222)."""
+    """The answer follows the commit, never before (RMQ-R222)."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -116,7 +116,7 @@ def test_the_next_leader_reads_every_answered_outcome() -> None:
 
 
 def test_a_command_without_a_change_is_not_committed() -> None:
-    """A query, a refusal, and a repetition (R28)."""
+    """A query, a refusal, and a repetition (RMQ-R28)."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:
@@ -188,7 +188,7 @@ def test_a_failed_command_may_be_repeated(fault: Fault, kind: type[Exception]) -
 
 
 def test_a_commit_whose_answer_is_lost_is_read_back() -> None:
-    """It was made, so it is answered as made (R230)."""
+    """It was made, so it is answered as made (RMQ-R230)."""
 
     async def main(work: Work) -> None:
         async with working(work) as sets:

@@ -1,5 +1,5 @@
 """
-The configuration of a controller, from RocketMQ's file or ours (R257).
+The configuration of a controller, from RocketMQ's file or ours (RMQ-R257).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_peers_without_the_controller_itself_are_refused() -> None:
 
 
 def test_the_place_of_a_controller_does_not_change_while_it_runs() -> None:
-    """R257: it would be another one."""
+    """RMQ-R257: it would be another one."""
     with pytest.raises(InvalidError, match="restart"):
         ControllerConfig().with_texts({"store": "/elsewhere"}, is_running=True)
 

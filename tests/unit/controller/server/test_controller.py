@@ -37,7 +37,9 @@ CLUSTER = ("cluster", "set")
 
 
 def test_a_set_of_three_replaces_its_lost_master() -> None:
-    """The closed connection is enough (R241), and the others are notified (R57)."""
+    """
+    The closed connection is enough (RMQ-R241), and the others are notified (RMQ-R57).
+    """
 
     async def main() -> None:
         async with running() as at:
@@ -132,7 +134,9 @@ def test_a_master_has_a_lease_and_its_successor_waits_for_its_end() -> None:
 
 
 def test_a_new_leader_replaces_no_master_without_heartbeats() -> None:
-    """Not before the longest lease of the controller before it is over (C3, R226)."""
+    """
+    Not before the longest lease of the controller before it is over (C3, RMQ-R226).
+    """
 
     async def main() -> None:
         space = MemorySpace()
@@ -153,7 +157,7 @@ def test_a_new_leader_replaces_no_master_without_heartbeats() -> None:
 
 
 def test_a_master_that_falls_silent_is_replaced() -> None:
-    """T17, T19: its connection is open, but its last heartbeat has expired."""
+    """RMQ-T17, RMQ-T19: its connection is open, but its last heartbeat has expired."""
 
     async def main() -> None:
         async with running() as at:
@@ -172,7 +176,9 @@ def test_a_master_that_falls_silent_is_replaced() -> None:
 
 
 def test_a_controller_replaces_no_master_for_a_while_after_a_pause() -> None:
-    """A broker that dropped its connection during the pause connects again (R226)."""
+    """
+    A broker that dropped its connection during the pause connects again (RMQ-R226).
+    """
 
     async def main() -> None:
         waking = [0]
@@ -194,7 +200,7 @@ def test_a_controller_replaces_no_master_for_a_while_after_a_pause() -> None:
 
 
 def test_an_election_that_could_not_be_committed_is_retried() -> None:
-    """T13: the request is refused, nothing changes, and the next check elects."""
+    """RMQ-T13: the request is refused, nothing changes, and the next check elects."""
 
     async def main() -> None:
         fault = Fault.NONE
@@ -228,8 +234,8 @@ def test_an_election_that_could_not_be_committed_is_retried() -> None:
 
 def test_a_master_whose_heartbeats_reach_only_other_controllers_is_replaced() -> None:
     """
-    R227: the leader decides by its own heartbeats. Other controllers grant the master
-    no lease, so it stops before the new one begins.
+    RMQ-R227: the leader decides by its own heartbeats. Other controllers grant the
+    master no lease, so it stops before the new one begins.
     """
 
     async def main() -> None:
@@ -249,7 +255,7 @@ def test_a_master_whose_heartbeats_reach_only_other_controllers_is_replaced() ->
 
 
 def test_one_controller_leads_and_the_other_names_it() -> None:
-    """2007 has no content; 1005 names the leader and all controllers (R221)."""
+    """2007 has no content; 1005 names the leader and all controllers (RMQ-R221)."""
 
     async def main() -> None:
         space = MemorySpace()

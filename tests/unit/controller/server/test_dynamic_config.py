@@ -1,5 +1,5 @@
 """
-Settings that are changed while controllers run (R235, R257).
+Settings that are changed while controllers run (RMQ-R235, RMQ-R257).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ async def config(at: Running) -> str:
 
 
 def test_settings_change_except_for_locked_ones() -> None:
-    """T18: 1009 and 1010; R257."""
+    """RMQ-T18: 1009 and 1010; RMQ-R257."""
 
     async def main() -> None:
         async with running() as at:
@@ -51,7 +51,7 @@ def test_settings_change_except_for_locked_ones() -> None:
 
 
 def test_a_list_of_sets_leaves_out_unknown_sets() -> None:
-    """1006; R248."""
+    """1006; RMQ-R248."""
 
     async def main() -> None:
         async with running() as at:
@@ -65,7 +65,7 @@ def test_a_list_of_sets_leaves_out_unknown_sets() -> None:
 
 
 def test_a_name_without_a_cluster_means_the_only_set_of_it() -> None:
-    """Or the set of the requesting broker; otherwise it is ambiguous (R37)."""
+    """Or the set of the requesting broker; otherwise it is ambiguous (RMQ-R37)."""
 
     async def main() -> None:
         async with running() as at:
@@ -123,7 +123,7 @@ def test_names_that_do_not_fit_a_key_are_refused() -> None:
 
 
 def test_a_heartbeat_is_taken_whether_it_wants_an_answer_or_not() -> None:
-    """Java's are one-way; one without an id is 2005 (R238)."""
+    """Java's are one-way; one without an id is 2005 (RMQ-R238)."""
 
     async def main() -> None:
         async with running() as at:

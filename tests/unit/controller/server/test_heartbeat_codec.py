@@ -1,5 +1,5 @@
 """
-The decoding of heartbeats (R238, R239).
+The decoding of heartbeats (RMQ-R238, RMQ-R239).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_the_heartbeat_of_pystore_has_process_and_disk() -> None:
 
 
 def test_a_heartbeat_without_an_id_is_refused() -> None:
-    """With 2005 (R238)."""
+    """With 2005 (RMQ-R238)."""
     with pytest.raises(MissingField) as refusal:
         heartbeat_of(RemotingCommand(904, ext_fields={"brokerName": "b"}), 1)
     assert ResponseCode.CONTROLLER_INVALID_REQUEST == refusal.value.code

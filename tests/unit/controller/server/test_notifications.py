@@ -39,7 +39,7 @@ def test_only_the_newest_notification_is_kept() -> None:
 
 
 def test_at_most_one_notification_per_broker_is_in_flight() -> None:
-    """R74: a slow broker delays no other broker, and gets the newest one then."""
+    """RMQ-R74: a slow broker delays no other broker, and gets the newest one then."""
     notifications = Notifications()
     notifications.put(_notice(4), 0)
     notifications.put(_notice(4, broker_id=2), 0)
@@ -70,7 +70,7 @@ def test_a_broker_is_notified_until_it_confirms() -> None:
 
 
 def test_a_java_broker_is_notified_until_one_send_succeeds() -> None:
-    """It never confirms, and polls by itself (R75)."""
+    """It never confirms, and polls by itself (RMQ-R75)."""
     notifications = Notifications()
     notifications.put(_notice(4, java=1), 0)
     for now, worked in ((0, False), (SECOND, True)):
@@ -81,7 +81,7 @@ def test_a_java_broker_is_notified_until_one_send_succeeds() -> None:
 
 
 def test_a_broker_with_a_new_address_is_notified_there() -> None:
-    """R42: the same again, at once."""
+    """RMQ-R42: the same again, at once."""
     notifications = Notifications()
     notifications.put(_notice(4), 0)
     assert notifications.next(0) == _notice(4)

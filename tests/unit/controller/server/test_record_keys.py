@@ -18,7 +18,9 @@ NAMES = st.text(max_size=8)
 def test_two_sets_never_share_a_key(
     cluster: str, name: str, other: str, another: str
 ) -> None:
-    """Whatever their names hold: slashes, nothing, halves of surrogate pairs (R37)."""
+    """
+    Whatever their names hold: slashes, nothing, halves of surrogate pairs (RMQ-R37).
+    """
     same = (cluster, name) == (other, another)
 
     assert same == (set_key(cluster, name) == set_key(other, another))

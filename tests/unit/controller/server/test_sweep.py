@@ -35,7 +35,7 @@ def needed(
 
 
 def test_a_set_without_a_live_master_needs_one_if_a_broker_is_alive() -> None:
-    """At each check (R231); without a live broker it would end the mastership."""
+    """At each check (RMQ-R231); without a live broker it would end the mastership."""
     brokers = Brokers()
     brokers.join(1, start(1))
     brokers.join(2, start(1))

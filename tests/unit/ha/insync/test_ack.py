@@ -110,7 +110,7 @@ class TestAuthority:
 
     @pytest.mark.parametrize("ack", [Ack.LEADER, Ack.LEADER_SYNCED])
     def test_after_the_lease_no_leader_ack_is_decided(self, ack: Ack) -> None:
-        """R80, R81: though the bytes are there."""
+        """RMQ-R80, RMQ-R81: though the bytes are there."""
         replicas = ReplicaSet()
         wait(replicas, ack, 100)
         replicas.append(100, 100)
@@ -167,7 +167,7 @@ class TestReading:
     """What consumers see."""
 
     def test_readers_stop_at_confirm_where_anybody_else_is_waited_for(self) -> None:
-        """R120, R124: also while the only other one is still being asked in."""
+        """RMQ-R120, RMQ-R124: also while the only other one is still being asked in."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -177,7 +177,7 @@ class TestReading:
         assert 0 == replicas.monitor.ack_policy.readable_offset(Ack.ALL)
 
     def test_readers_of_a_leader_s_log_wait_for_nobody(self) -> None:
-        """L.1, 13: what was promised is what is read."""
+        """RMQ-L.1.13: what was promised is what is read."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)

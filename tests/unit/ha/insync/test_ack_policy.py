@@ -38,7 +38,7 @@ class TestCompletion:
     """What each ack waits for."""
 
     def test_leader_waits_for_nobody(self) -> None:
-        """R205, R208: the bytes are in the master's log."""
+        """RMQ-R205, RMQ-R208: the bytes are in the master's log."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.LEADER, 100)
@@ -48,7 +48,7 @@ class TestCompletion:
         assert {1} == settled.received_by
 
     def test_leader_synced_waits_for_the_master_s_disk(self) -> None:
-        """R212: and for no other's."""
+        """RMQ-R212: and for no other's."""
         replicas = ReplicaSet()
         wait(replicas, Ack.LEADER_SYNCED, 100)
         assert [] == settle(replicas)
@@ -57,7 +57,7 @@ class TestCompletion:
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_all_waits_for_every_member(self) -> None:
-        """R207, R210: the last one decides."""
+        """RMQ-R207, RMQ-R210: the last one decides."""
         replicas = ReplicaSet()
         replicas.admit(2, 3)
         wait(replicas, Ack.ALL, 100)
@@ -73,14 +73,14 @@ class TestCompletion:
         assert "all" == settled.promise
 
     def test_all_of_a_lone_master_is_reached_at_once(self) -> None:
-        """R210: there is no other replica."""
+        """RMQ-R210: there is no other replica."""
         replicas = ReplicaSet()
         wait(replicas, Ack.ALL, 100)
 
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_all_synced_waits_for_every_disk(self) -> None:
-        """R183: received is not flushed, and the master's own disk counts."""
+        """RMQ-R183: received is not flushed, and the master's own disk counts."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.ALL_SYNCED, 100)
@@ -95,7 +95,7 @@ class TestCompletion:
         assert {1, 2} == settled.flushed_by
 
     def test_a_learner_s_ack_counts_for_nothing(self) -> None:
-        """R203: neither for the promise nor in what was reached."""
+        """RMQ-R203: neither for the promise nor in what was reached."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.connect(3, learner=True)
@@ -107,7 +107,7 @@ class TestCompletion:
         assert {1, 2} == settle(replicas)[0].received_by
 
     def test_two_links_of_one_slave_are_one_copy(self) -> None:
-        """R217: the newest of them counts, the third broker is still waited for."""
+        """RMQ-R217: the newest of them counts, the third broker is still waited for."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=3))
         replicas.admit(2, 3)
         wait(replicas, Ack.ALL, 100)
@@ -121,7 +121,7 @@ class TestCompletion:
         assert {1, 2, 3} == settle(replicas)[0].received_by
 
     def test_an_ack_of_a_replaced_link_is_not_taken_for_the_new_one_s(self) -> None:
-        """R217: what the old one says late is void."""
+        """RMQ-R217: what the old one says late is void."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)
@@ -132,7 +132,7 @@ class TestCompletion:
         assert [] == settle(replicas)
 
     def test_a_wait_ends_though_an_earlier_one_still_waits(self) -> None:
-        """R218: waits end by their offset, not in the order of their begin."""
+        """RMQ-R218: waits end by their offset, not in the order of their begin."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
@@ -145,7 +145,7 @@ class TestCompletion:
         assert [200] == [one.end_offset for one in settle(replicas)]
 
     def test_a_wait_whose_ack_came_with_its_deadline_is_reached(self) -> None:
-        """R218: acks are looked at once more before the time is up."""
+        """RMQ-R218: acks are looked at once more before the time is up."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100, deadline=3_000)
@@ -155,7 +155,7 @@ class TestCompletion:
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_the_slowest_ack_ends_the_wait(self) -> None:
-        """R219: each change of the offset is seen, not each new maximum."""
+        """RMQ-R219: each change of the offset is seen, not each new maximum."""
         replicas = ReplicaSet()
         replicas.admit(2, 3)
         wait(replicas, Ack.ALL, 100)
@@ -166,7 +166,7 @@ class TestCompletion:
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_time_runs_out_and_the_record_stays(self) -> None:
-        """R211: it may be confirmed later."""
+        """RMQ-R211: it may be confirmed later."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)
@@ -179,7 +179,7 @@ class TestCompletion:
         assert 100 == replicas.confirm
 
     def test_after_the_dead_member_is_out_waits_end_again(self) -> None:
-        """R213: not a moment before the controller agreed."""
+        """RMQ-R213: not a moment before the controller agreed."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -191,7 +191,7 @@ class TestCompletion:
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_an_isolated_master_acks_nothing_by_all(self) -> None:
-        """R214: no answer comes, so the others stay waited for."""
+        """RMQ-R214: no answer comes, so the others stay waited for."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -210,7 +210,7 @@ class TestMinimum:
     """`min_in_sync`: before the append, and when it completes."""
 
     def test_a_set_that_is_too_small_takes_nothing(self) -> None:
-        """R206: nothing is in the log; `leader` asks for no copies (R205)."""
+        """RMQ-R206: nothing is in the log; `leader` asks for no copies (RMQ-R205)."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         assert RefusalReason.NOT_ENOUGH is refusal(replicas, Ack.ALL)
         assert RefusalReason.NOT_ENOUGH is refusal(replicas, Ack.ALL_SYNCED)
@@ -221,7 +221,7 @@ class TestMinimum:
         assert refusal(replicas, Ack.ALL) is None
 
     def test_the_larger_of_two_open_sets_decides_before_the_append(self) -> None:
-        """R115: it may be the controller's by now."""
+        """RMQ-R115: it may be the controller's by now."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -230,7 +230,7 @@ class TestMinimum:
         assert refusal(replicas, Ack.ALL) is None
 
     def test_copies_that_acked_are_counted_not_members(self) -> None:
-        """R215: an isolated master's last set is still large."""
+        """RMQ-R215: an isolated master's last set is still large."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.admit(2)
         replicas.leave(2)
@@ -242,7 +242,7 @@ class TestMinimum:
         assert [AckOutcome.TIMED_OUT] == outcomes(replicas)
 
     def test_a_set_that_shrank_while_a_write_waits_is_too_small_for_it(self) -> None:
-        """R216: stored, and on fewer replicas than were promised."""
+        """RMQ-R216: stored, and on fewer replicas than were promised."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)
@@ -257,7 +257,7 @@ class TestMinimum:
         assert {1} == settled.received_by
 
     def test_a_member_that_comes_back_in_time_makes_the_copies_enough(self) -> None:
-        """R216: the wait lasts to its deadline."""
+        """RMQ-R216: the wait lasts to its deadline."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)
@@ -272,7 +272,7 @@ class TestMinimum:
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_a_copy_that_may_not_be_let_in_is_not_counted(self) -> None:
-        """R114, R216: only members whatever the answer will be."""
+        """RMQ-R114, RMQ-R216: only members whatever the answer will be."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.connect(2)
         replicas.ack(2, 0)

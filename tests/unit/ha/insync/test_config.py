@@ -30,7 +30,7 @@ def test_rocketmq_s_names_mean_the_same_or_more(
     properties: dict[str, str], ack: Ack, minimum: int
 ) -> None:
     """
-    R204 to R209: a count of copies becomes the whole set.
+    RMQ-R204 to RMQ-R209: a count of copies becomes the whole set.
     """
     assert ack is ack_of_rocketmq(properties)
     assert minimum == rules_of_rocketmq(properties).min_in_sync

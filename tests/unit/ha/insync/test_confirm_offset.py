@@ -1,5 +1,5 @@
 """
-The confirm offset: C.6, and what holds it.
+The confirm offset: RMQ-C.6, and what holds it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def acked_set(*acks: int) -> ReplicaSet:
 
 
 class TestConfirm:
-    """C.6: the lowest ack of all, and never lower than it was."""
+    """RMQ-C.6: the lowest ack of all, and never lower than it was."""
 
     def test_it_is_the_lowest_ack_of_all_members(self) -> None:
-        """R121: and of the master itself."""
+        """RMQ-R121: and of the master itself."""
         assert 500 == acked_set(1_000, 500, 1_000).confirm
 
     def test_it_never_passes_the_end_of_the_log(self) -> None:
-        """R121: the master is a member."""
+        """RMQ-R121: the master is a member."""
         replicas = acked_set(1_000, 1_000)
 
         assert 1_000 == replicas.confirm
@@ -43,7 +43,7 @@ class TestConfirm:
         assert 0 == acked_set(499).confirm
 
     def test_a_member_without_a_session_freezes_it(self) -> None:
-        """R122, R213, R214; L.1, 5: the others' acks move nothing."""
+        """RMQ-R122, RMQ-R213, RMQ-R214; RMQ-L.1.5: the others' acks move nothing."""
         replicas = acked_set(500, 500)
         replicas.leave(3)
         replicas.ack(2, 1_000)
@@ -51,7 +51,9 @@ class TestConfirm:
         assert 500 == replicas.confirm
 
     def test_a_member_that_has_not_acked_yet_freezes_it(self) -> None:
-        """R123, R129; L.1, 6: it is not passed over, and drags nothing down."""
+        """
+        RMQ-R123, RMQ-R129; RMQ-L.1.6: it is not passed over, and drags nothing down.
+        """
         replicas = acked_set(500, 500)
         replicas.connect(3)
         replicas.ack(2, 1_000)
@@ -59,11 +61,11 @@ class TestConfirm:
         assert 500 == replicas.confirm
 
     def test_a_member_that_acks_nothing_holds_it(self) -> None:
-        """R129: an ack of 0 is an ack."""
+        """RMQ-R129: an ack of 0 is an ack."""
         assert 0 == acked_set(1_000, 0).confirm
 
     def test_a_lower_ack_after_a_reconnect_does_not_take_it_back(self) -> None:
-        """R128: a member that holds less than the confirm offset is removed."""
+        """RMQ-R128: a member that holds less than the confirm offset is removed."""
         replicas = acked_set(1_000)
         assert 1_000 == replicas.confirm
         replicas.connect(2)
@@ -79,7 +81,9 @@ class TestConfirm:
         assert 1_000 == replicas.confirm
 
     def test_a_new_set_does_not_take_it_back(self) -> None:
-        """R126, R128: a set that is adopted late, with a member that is behind."""
+        """
+        RMQ-R126, RMQ-R128: a set that is adopted late, with a member that is behind.
+        """
         replicas = ReplicaSet()
         replicas.append(100)
         replicas.connect(2)
@@ -93,7 +97,7 @@ class TestConfirm:
         assert 100 == replicas.confirm
 
     def test_a_learner_neither_holds_it_nor_moves_it(self) -> None:
-        """R203, M.5: whatever it acks."""
+        """RMQ-R203, RMQ-M.5: whatever it acks."""
         replicas = ReplicaSet()
         replicas.connect(9, learner=True)
         replicas.ack(9, 0)
@@ -106,18 +110,18 @@ class TestConfirm:
         assert 0 == replicas.confirm
 
     def test_a_lone_master_confirms_what_it_has(self) -> None:
-        """R127: also what it had above the confirm offset that it knew."""
+        """RMQ-R127: also what it had above the confirm offset that it knew."""
         replicas = ReplicaSet(end=700, confirm=300)
 
         assert 700 == replicas.confirm
 
     def test_a_stored_offset_beyond_the_log_is_brought_down(self) -> None:
-        """L.1, 7: the log lost its tail, the offset did not know."""
+        """RMQ-L.1.7: the log lost its tail, the offset did not know."""
         assert 700 == ConfirmOffset(700, 700, 900).confirm_offset
         assert 700 == ReplicaSet((1, 2), end=700, confirm=900).confirm
 
     def test_an_inherited_set_holds_it_until_every_member_acked(self) -> None:
-        """R126: nothing of it is assumed."""
+        """RMQ-R126: nothing of it is assumed."""
         replicas = ReplicaSet((1, 2), end=700, confirm=300)
         assert 300 == replicas.confirm
         replicas.connect(2)

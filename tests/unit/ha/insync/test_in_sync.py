@@ -1,5 +1,5 @@
 """
-What the controller answers, and what no ack may do: C.4, C.5, K.3.
+What the controller answers, and what no ack may do: RMQ-C.4, RMQ-C.5, RMQ-K.3.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pystore.replicaset import AgreedSet
 
 
 class TestAnswers:
-    """C.4, C.5: two sets, until the answer is known."""
+    """RMQ-C.4, RMQ-C.5: two sets, until the answer is known."""
 
     def test_one_change_is_asked_for_at_a_time(self) -> None:
-        """R93: the next wish waits for the answer."""
+        """RMQ-R93: the next wish waits for the answer."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -28,7 +28,7 @@ class TestAnswers:
         assert {1, 2, 3} == replicas.asked_ids()
 
     def test_a_slave_that_is_asked_in_is_waited_for_at_once(self) -> None:
-        """R114; L.1, 1: the answer may be lost, and it may be elected."""
+        """RMQ-R114; RMQ-L.1.1: the answer may be lost, and it may be elected."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -39,7 +39,7 @@ class TestAnswers:
         assert 0 == replicas.confirm
 
     def test_a_slave_that_is_asked_out_is_waited_for_until_the_answer(self) -> None:
-        """R114: until then it may be elected."""
+        """RMQ-R114: until then it may be elected."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -51,7 +51,7 @@ class TestAnswers:
         assert 100 == replicas.confirm
 
     def test_a_polled_set_is_as_good_as_the_answer(self) -> None:
-        """R116, R117: the answer was lost, the change was taken."""
+        """RMQ-R116, RMQ-R117: the answer was lost, the change was taken."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -66,7 +66,7 @@ class TestAnswers:
         assert replicas.asked_ids() is None
 
     def test_a_set_of_no_newer_version_changes_nothing(self) -> None:
-        """R118; L.1, 2: and version and content travel together."""
+        """RMQ-R118; RMQ-L.1.2: and version and content travel together."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.monitor.agreed(AgreedSet(members(1), 2), 0)
@@ -75,7 +75,7 @@ class TestAnswers:
         assert {1, 2} == replicas.set_ids
 
     def test_a_refusal_ends_the_union(self) -> None:
-        """R119: a refused slave is not waited for, and not proposed for a while."""
+        """RMQ-R119: a refused slave is not waited for, and not proposed for a while."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -89,7 +89,7 @@ class TestAnswers:
         assert {1, 2} == replicas.asked_ids()
 
     def test_a_lost_answer_keeps_the_union(self) -> None:
-        """R119: a change that was not refused may still be taken."""
+        """RMQ-R119: a change that was not refused may still be taken."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -101,7 +101,9 @@ class TestAnswers:
         assert 0 == replicas.confirm
 
     def test_a_doubt_is_settled_by_a_newer_version_of_the_same_set(self) -> None:
-        """R112, R119: nothing that was computed before it can be taken any more."""
+        """
+        RMQ-R112, RMQ-R119: nothing that was computed before it can be taken any more.
+        """
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -120,7 +122,7 @@ class TestAnswers:
         assert replicas.asked_ids() is None
 
     def test_reading_the_old_version_back_settles_nothing(self) -> None:
-        """R112, R119: the request may still be under way."""
+        """RMQ-R112, RMQ-R119: the request may still be under way."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -134,7 +136,7 @@ class TestAnswers:
     def test_a_refusal_of_the_repetition_does_not_refuse_the_first_attempt(
         self,
     ) -> None:
-        """R112, R119: each attempt is answered for itself."""
+        """RMQ-R112, RMQ-R119: each attempt is answered for itself."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -153,7 +155,7 @@ class TestAnswers:
         assert 200 == replicas.confirm
 
     def test_a_caller_may_settle_changes_without_an_answer(self) -> None:
-        """R112: a controller that takes no second set like the first."""
+        """RMQ-R112: a controller that takes no second set like the first."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -165,7 +167,7 @@ class TestAnswers:
         assert 100 == replicas.confirm
 
     def test_a_refusal_of_the_whole_is_followed_by_a_pause(self) -> None:
-        """R111: a wish that stays the same is not repeated in a loop."""
+        """RMQ-R111: a wish that stays the same is not repeated in a loop."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -176,7 +178,7 @@ class TestAnswers:
         assert {1} == replicas.asked_ids()
 
     def test_a_refused_slave_does_not_hold_others_back(self) -> None:
-        """R111: the next change comes at once, without it."""
+        """RMQ-R111: the next change comes at once, without it."""
         replicas = ReplicaSet()
         for slave in (2, 3):
             replicas.connect(slave)
@@ -186,7 +188,7 @@ class TestAnswers:
         assert {1, 2} == replicas.asked_ids()
 
     def test_after_a_newer_epoch_nothing_is_asked_for(self) -> None:
-        """R92: the set is another master's."""
+        """RMQ-R92: the set is another master's."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -200,7 +202,7 @@ class TestAnswers:
 
 
 class TestSuspension:
-    """K.3: a member is never suspended."""
+    """RMQ-K.3: a member is never suspended."""
 
     def test_a_member_leaves_the_set_before_it_is_suspended(self) -> None:
         """Committed first, then suspended; back by the usual way."""
@@ -220,7 +222,7 @@ class TestSuspension:
         assert {1, 2} == replicas.asked_ids()
 
     def test_a_slave_that_may_have_joined_is_not_suspended(self) -> None:
-        """R119: the answer was lost."""
+        """RMQ-R119: the answer was lost."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -233,7 +235,7 @@ class TestBadAcks:
     """What no ack may do."""
 
     def test_an_ack_above_our_end_is_a_violation(self) -> None:
-        """R130: and it completes nothing."""
+        """RMQ-R130: and it completes nothing."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
@@ -243,7 +245,7 @@ class TestBadAcks:
         assert 0 == replicas.confirm
 
     def test_an_ack_of_another_session_changes_nothing(self) -> None:
-        """R273: not even if it says more than we have."""
+        """RMQ-R273: not even if it says more than we have."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)

@@ -61,7 +61,7 @@ class TestIncarnation:
     def test_an_older_process_of_the_same_broker_does_not_displace_a_newer(
         self,
     ) -> None:
-        """K.3: two processes with one broker id; the older one is to be closed."""
+        """RMQ-K.3: two processes with one broker id; the older one is to be closed."""
         replicas = ReplicaSet()
         replicas.connect(2, start=2)
         replicas.ack(2, 0)

@@ -9,7 +9,7 @@ from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
 
 def test_the_time_never_moves_back() -> None:
     """
-    R97: an ack of an older frame proves less, and nothing is proved in advance.
+    RMQ-R97: an ack of an older frame proves less, and nothing is proved in advance.
     """
     catch_up = CaughtUpTimes(0)
     catch_up.acked(2, 500, holds_all=False, now_ms=600)
@@ -24,7 +24,7 @@ def test_the_time_never_moves_back() -> None:
 
 def test_a_slave_without_an_ack_lags_since_the_mastership_began() -> None:
     """
-    R88, R99: there is time to connect, and no more than that.
+    RMQ-R88, RMQ-R99: there is time to connect, and no more than that.
     """
     catch_up = CaughtUpTimes(1_000)
 

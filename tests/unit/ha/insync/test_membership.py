@@ -1,5 +1,5 @@
 """
-Joining and leaving the SyncStateSet: C.1 to C.3.
+Joining and leaving the SyncStateSet: RMQ-C.1 to RMQ-C.3.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pystore.replicaset import AgreedSet
 
 
 class TestExpand:
-    """C.1: slaves that are proposed for the set."""
+    """RMQ-C.1: slaves that are proposed for the set."""
 
     def test_a_slave_that_holds_everything_is_asked_in_at_once(self) -> None:
-        """R82: with its ack, not with the next check."""
+        """RMQ-R82: with its ack, not with the next check."""
         replicas = ReplicaSet(end=100)
         replicas.connect(2)
         assert replicas.asked_ids() is None
@@ -31,7 +31,7 @@ class TestExpand:
         assert "broker 2 joined the SyncStateSet: it is in sync" == change.reason
 
     def test_a_learner_is_never_asked_in(self) -> None:
-        """R82, R201: it may hold everything."""
+        """RMQ-R82, RMQ-R201: it may hold everything."""
         replicas = ReplicaSet(end=100)
         replicas.connect(2, learner=True)
         replicas.ack(2, 100)
@@ -39,7 +39,7 @@ class TestExpand:
         assert replicas.asked_ids() is None
 
     def test_a_slave_below_the_epochs_start_is_not_asked_in(self) -> None:
-        """R83, R85: it has not shown that it holds this master's history."""
+        """RMQ-R83, RMQ-R85: it has not shown that it holds this master's history."""
         replicas = ReplicaSet((1, 3), end=100, confirm=40)
         replicas.connect(2)
         replicas.ack(2, 99, sent=0)
@@ -48,7 +48,7 @@ class TestExpand:
         assert replicas.asked_ids() is None
 
     def test_a_slave_below_the_confirm_offset_is_not_asked_in(self) -> None:
-        """R82: every replica that may be elected holds what was confirmed."""
+        """RMQ-R82: every replica that may be elected holds what was confirmed."""
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
         replicas.append(100)
         replicas.connect(2)
@@ -58,7 +58,7 @@ class TestExpand:
         assert replicas.asked_ids() is None
 
     def test_a_slave_far_behind_is_not_waited_for(self) -> None:
-        """R82: it was caught up too long ago to be about to come in."""
+        """RMQ-R82: it was caught up too long ago to be about to come in."""
         replicas = ReplicaSet()
         replicas.append(100)
         replicas.now = 5_000
@@ -71,7 +71,7 @@ class TestExpand:
 
     def test_under_load_a_slave_comes_in_although_it_never_holds_all(self) -> None:
         """
-        R82: the confirm offset waits for a nearly caught-up slave, so it can be
+        RMQ-R82: the confirm offset waits for a nearly caught-up slave, so it can be
         reached.
         """
         replicas = ReplicaSet()
@@ -89,7 +89,7 @@ class TestExpand:
         assert 1_000 == replicas.confirm
 
     def test_acks_do_not_wait_for_a_joiner_that_stalls(self) -> None:
-        """R82: it was never a member, so a second is all that it costs."""
+        """RMQ-R82: it was never a member, so a second is all that it costs."""
         replicas = ReplicaSet()
         replicas.append(100)
         replicas.connect(2)
@@ -102,7 +102,7 @@ class TestExpand:
         assert 200 == replicas.confirm
 
     def test_a_member_s_acks_cause_no_request(self) -> None:
-        """R86: nothing would change."""
+        """RMQ-R86: nothing would change."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
@@ -111,7 +111,7 @@ class TestExpand:
         assert replicas.asked_ids() is None
 
     def test_a_slave_that_ails_is_not_asked_in(self) -> None:
-        """K.3: full, poisoned or leaving, it holds everything, and not for long."""
+        """RMQ-K.3: full, poisoned or leaving, it holds everything, and not for long."""
         for status in AckStatus:
             replicas = ReplicaSet()
             replicas.connect(2)
@@ -140,10 +140,10 @@ class TestExpand:
 
 
 class TestShrink:
-    """C.2: members that are removed."""
+    """RMQ-C.2: members that are removed."""
 
     def test_a_member_that_was_not_caught_up_for_too_long_goes(self) -> None:
-        """R87: 15 s, looked at every 5 s."""
+        """RMQ-R87: 15 s, looked at every 5 s."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
@@ -161,7 +161,7 @@ class TestShrink:
         )
 
     def test_a_member_that_catches_up_after_the_check_stays(self) -> None:
-        """R87, R90: the wish is computed from what is true now."""
+        """RMQ-R87, RMQ-R90: the wish is computed from what is true now."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
@@ -172,7 +172,7 @@ class TestShrink:
         assert replicas.asked_ids() is None
 
     def test_a_member_that_never_connected_goes_with_the_first_check(self) -> None:
-        """R88: what was inherited is cleaned up."""
+        """RMQ-R88: what was inherited is cleaned up."""
         replicas = ReplicaSet((1, 2))
         replicas.wait_until(2_999)
         assert replicas.asked_ids() is None
@@ -181,7 +181,7 @@ class TestShrink:
         assert {1} == replicas.asked_ids()
 
     def test_a_member_whose_link_ends_goes_at_once(self) -> None:
-        """R89, R200: without waiting for the lag to grow."""
+        """RMQ-R89, RMQ-R200: without waiting for the lag to grow."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -189,7 +189,7 @@ class TestShrink:
         assert {1} == replicas.asked_ids()
 
     def test_a_member_that_leaves_gracefully_goes_at_once(self) -> None:
-        """K.3: also while its link still lives to send the last bytes."""
+        """RMQ-K.3: also while its link still lives to send the last bytes."""
         replicas = ReplicaSet()
         replicas.admit(2, 3)
         replicas.ack(2, 0, status=AckStatus.SHUTTING_DOWN)
@@ -198,14 +198,14 @@ class TestShrink:
         assert {1} == replicas.asked_ids()
 
     def test_nothing_is_asked_where_nothing_changes(self) -> None:
-        """R90: also right behind an answer."""
+        """RMQ-R90: also right behind an answer."""
         replicas = ReplicaSet()
         replicas.admit(2)
 
         assert replicas.asked_ids() is None
 
     def test_a_link_that_comes_back_in_time_changes_nothing(self) -> None:
-        """R90: a slave that left and came back before anything was asked stays."""
+        """RMQ-R90: a slave that left and came back before anything was asked stays."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -214,7 +214,7 @@ class TestShrink:
         assert replicas.asked_ids() is None
 
     def test_the_master_is_in_every_set_that_it_asks_for(self) -> None:
-        """R91: and a set without it is refused as another mastership's."""
+        """RMQ-R91: and a set without it is refused as another mastership's."""
         replicas = ReplicaSet((1, 2))
         replicas.wait_until(3_000)
         assert member(1) in replicas.ask().members
@@ -223,7 +223,7 @@ class TestShrink:
             replicas.monitor.agreed(AgreedSet(members(2), 9), 0)
 
     def test_two_members_that_leave_at_once_leave_together(self) -> None:
-        """R93: one set without both, never two sets with one of them each."""
+        """RMQ-R93: one set without both, never two sets with one of them each."""
         replicas = ReplicaSet()
         replicas.admit(2, 3, 4)
         replicas.leave(3)
@@ -232,7 +232,7 @@ class TestShrink:
         assert {1, 2} == replicas.asked_ids()
 
     def test_a_member_that_leaves_meanwhile_leaves_with_the_next_change(self) -> None:
-        """R93: one request at a time; the next is computed from the answer."""
+        """RMQ-R93: one request at a time; the next is computed from the answer."""
         replicas = ReplicaSet()
         replicas.admit(2, 3)
         replicas.leave(2)
@@ -245,7 +245,7 @@ class TestShrink:
         assert {1} == replicas.asked_ids()
 
     def test_a_link_that_ends_twice_ends_once(self) -> None:
-        """R94: removal is by the link's own number."""
+        """RMQ-R94: removal is by the link's own number."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
@@ -255,7 +255,7 @@ class TestShrink:
         assert replicas.asked_ids() is None
 
     def test_the_end_of_a_replaced_session_leaves_the_set_alone(self) -> None:
-        """R95: the slave's new link is well."""
+        """RMQ-R95: the slave's new link is well."""
         replicas = ReplicaSet()
         replicas.admit(2)
         first = replicas.connect(2)
@@ -267,7 +267,7 @@ class TestShrink:
         assert {1, 2} == replicas.set_ids
 
     def test_a_check_that_was_held_up_does_not_judge(self) -> None:
-        """R87: after a pause of the master its slaves' acks are still unread."""
+        """RMQ-R87: after a pause of the master its slaves' acks are still unread."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
@@ -281,13 +281,13 @@ class TestShrink:
 
 
 class TestLastCaughtUp:
-    """C.3: what proves that a slave keeps up."""
+    """RMQ-C.3: what proves that a slave keeps up."""
 
     @pytest.mark.parametrize(("sent", "stays"), [(3_000, True), (2_999, False)])
     def test_an_ack_counts_from_when_its_frame_was_sent(
         self, sent: int, stays: bool
     ) -> None:
-        """R96, R97: not from when it arrived."""
+        """RMQ-R96, RMQ-R97: not from when it arrived."""
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
         replicas.admit(2)
         replicas.append(100)
@@ -298,7 +298,7 @@ class TestLastCaughtUp:
         assert (None if stays else {1}) == replicas.asked_ids()
 
     def test_an_ack_of_everything_counts_from_now(self) -> None:
-        """R97: whenever its frame was sent."""
+        """RMQ-R97: whenever its frame was sent."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.wait_until(10_000)
@@ -312,7 +312,7 @@ class TestLastCaughtUp:
         assert {1} == replicas.asked_ids()
 
     def test_the_time_survives_a_reconnect(self) -> None:
-        """R98: it belongs to the slave, not to its link."""
+        """RMQ-R98: it belongs to the slave, not to its link."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.wait_until(10_000)
@@ -327,7 +327,7 @@ class TestLastCaughtUp:
         assert {1} == replicas.asked_ids()
 
     def test_a_silent_slave_falls_behind_whatever_is_sent_to_it(self) -> None:
-        """R99: sends are no facts here, and a new link is no ack."""
+        """RMQ-R99: sends are no facts here, and a new link is no ack."""
         replicas = ReplicaSet()
         replicas.admit(2)
         for now in range(0, 18_000, 500):

@@ -28,7 +28,7 @@ def acked(session: int, received: int, flushed: int | None = 0) -> SessionAcked:
 
 def test_a_newer_session_replaces_the_older_one() -> None:
     """
-    R95, R217: which is to be closed, and whose acks and end are void.
+    RMQ-R95, RMQ-R217: which is to be closed, and whose acks and end are void.
     """
     sessions = Sessions()
     assert sessions.opened(opened(1)) is None
@@ -43,7 +43,7 @@ def test_a_newer_session_replaces_the_older_one() -> None:
 
 def test_an_older_process_is_turned_away() -> None:
     """
-    K.3: the newer one is live.
+    RMQ-K.3: the newer one is live.
     """
     sessions = Sessions()
     sessions.opened(opened(1, start=5))
@@ -54,7 +54,7 @@ def test_an_older_process_is_turned_away() -> None:
 
 def test_no_ack_is_not_an_ack_of_nothing() -> None:
     """
-    R129: the one is silence, the other a fact.
+    RMQ-R129: the one is silence, the other a fact.
     """
     sessions = Sessions()
     sessions.opened(opened(1))
@@ -68,7 +68,7 @@ def test_no_ack_is_not_an_ack_of_nothing() -> None:
 
 def test_an_ack_that_takes_another_back_is_a_violation() -> None:
     """
-    R128: within a session a log only grows.
+    RMQ-R128: within a session a log only grows.
     """
     sessions = Sessions()
     sessions.opened(opened(1))
@@ -80,7 +80,7 @@ def test_an_ack_that_takes_another_back_is_a_violation() -> None:
 
 def test_an_ack_at_our_end_is_none() -> None:
     """
-    R130: only one above it is.
+    RMQ-R130: only one above it is.
     """
     sessions = Sessions()
     sessions.opened(opened(1))
@@ -104,7 +104,7 @@ def test_nothing_is_flushed_that_was_not_received() -> None:
 
 def test_a_learner_speaks_for_no_member() -> None:
     """
-    R203: not even for itself, where the set lists it.
+    RMQ-R203: not even for itself, where the set lists it.
     """
     sessions = Sessions()
     sessions.opened(opened(1, learner=True))
@@ -114,7 +114,7 @@ def test_a_learner_speaks_for_no_member() -> None:
 
 def test_a_session_ends_once() -> None:
     """
-    R94: and the slave stays known.
+    RMQ-R94: and the slave stays known.
     """
     sessions = Sessions()
     sessions.opened(opened(1))

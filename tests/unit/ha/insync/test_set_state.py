@@ -21,7 +21,7 @@ def agreement(*listed: int) -> MembershipState:
 
 def test_both_sets_count_until_the_answer() -> None:
     """
-    R114: an ack waits for the union, a copy counts in the intersection.
+    RMQ-R114: an ack waits for the union, a copy counts in the intersection.
     """
     sets = agreement(2)
     sets.ask(members(1, 3), frozenset(), "2 left; 3 is in sync")
@@ -33,7 +33,7 @@ def test_both_sets_count_until_the_answer() -> None:
 
 def test_several_doubts_count_all() -> None:
     """
-    R119: each lost answer may have been a yes.
+    RMQ-R119: each lost answer may have been a yes.
     """
     sets = agreement(2)
     sets.unknown(sets.ask(members(1, 2, 3), frozenset(), ""))
@@ -47,7 +47,7 @@ def test_several_doubts_count_all() -> None:
 
 def test_a_late_refusal_of_a_doubt_ends_that_one_alone() -> None:
     """
-    R119: also if it arrives twice.
+    RMQ-R119: also if it arrives twice.
     """
     sets = agreement()
     first = sets.ask(members(1, 2), frozenset(), "")
@@ -64,7 +64,7 @@ def test_a_late_refusal_of_a_doubt_ends_that_one_alone() -> None:
 
 def test_a_newer_version_ends_every_doubt() -> None:
     """
-    R105, R112: what was computed from the older one can only be refused.
+    RMQ-R105, RMQ-R112: what was computed from the older one can only be refused.
     """
     sets = agreement()
     doubt = sets.ask(members(1, 2), frozenset(), "")

@@ -131,7 +131,9 @@ def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
 
 
 def test_an_append_whose_ack_cannot_be_reached_gets_no_future(log: CommitLog) -> None:
-    """R206: the minimum is looked at before the append, and nothing is in the log."""
+    """
+    RMQ-R206: the minimum is looked at before the append, and nothing is in the log.
+    """
     fixture = InSyncFixture(log, rules=TWO)
     end = log.end_offset
 
@@ -147,7 +149,7 @@ def test_an_append_whose_ack_cannot_be_reached_gets_no_future(log: CommitLog) ->
 def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
     log: CommitLog,
 ) -> None:
-    """R216: looked at again when the ack completes; with enough of them it is."""
+    """RMQ-R216: looked at again when the ack completes; with enough of them it is."""
     fixture = court_of_two(log, TWO)
     future = submit(fixture)
     fixture.leave(2, 12)

@@ -46,7 +46,7 @@ def test_a_number_that_cannot_be_is_refused(change: dict[str, Any]) -> None:
 
 
 def test_a_legacy_frame_fits_into_a_java_slaves_buffer() -> None:
-    """R184: a longer one never gets complete; the longest is taken."""
+    """RMQ-R184: a longer one never gets complete; the longest is taken."""
     MasterConfig("c", "b", 1, 1, 2048, legacy_block_bytes_max=(4 << 20) - 36)
 
 

@@ -75,7 +75,7 @@ class TestEnds:
             assert "sent nothing for" in reason(stage)
 
     def test_a_half_open_link_is_closed(self, stage: MasterStage) -> None:
-        """R194: bytes without an ack prove no living peer."""
+        """RMQ-R194: bytes without an ack prove no living peer."""
         with RawSlave(stage).begin() as slave:
             stage.skip(20_001)
             assert slave.is_closed()
@@ -119,7 +119,7 @@ class TestEnds:
     def test_an_ack_of_what_was_not_sent_ends_the_session(
         self, stage: MasterStage
     ) -> None:
-        """R130: it moved nothing."""
+        """RMQ-R130: it moved nothing."""
         with RawSlave(stage).begin() as slave:
             slave.ack(stage.log.end_offset + 1)
             assert slave.is_closed()
@@ -181,7 +181,7 @@ class TestBytes:
             assert slave.read_to(end)
 
     def test_a_slave_that_acks_wait_for_is_not_suspended(self, tmp_path: Path) -> None:
-        """K.3: the operator is told to remove it first."""
+        """RMQ-K.3: the operator is told to remove it first."""
         with MasterStage(tmp_path) as stage, RawSlave(stage).begin() as slave:
             slave.ack(0)
             stage.controller.wait_for({1, 2})

@@ -29,15 +29,15 @@ from pystore.ha.wire.legacy import (
 )
 
 # What differs from Java's headers, per scenario:
-# "R191": the last block of an epoch has the label of the next one there.
-# "announced": our frame without a block where the epoch changes (R191, Do).
+# "RMQ-R191": the last block of an epoch has the label of the next one there.
+# "announced": our frame without a block where the epoch changes (RMQ-R191, Do).
 # "empty": a heartbeat of a master without bytes names an epoch there.
 EXPECTED = {
     "empty-master": {"empty": 2},
-    "epoch-change-reconnect": {"R191": 1, "announced": 1},
-    "fresh-multi-epoch": {"R191": 3, "announced": 3},
-    "prefix-deleted": {"R191": 2, "announced": 2},
-    "slave-behind": {"R191": 2, "announced": 2},
+    "epoch-change-reconnect": {"RMQ-R191": 1, "announced": 1},
+    "fresh-multi-epoch": {"RMQ-R191": 3, "announced": 3},
+    "prefix-deleted": {"RMQ-R191": 2, "announced": 2},
+    "slave-behind": {"RMQ-R191": 2, "announced": 2},
 }
 HEARTBEAT_MS = 1000
 
@@ -177,7 +177,7 @@ class Replay:
         assert (own.epoch, own.start_offset) == (ours.epoch, ours.epoch_start)
         assert theirs.block
         assert end == theirs.epoch_start == self.log.epochs.end_of(own)
-        return "R191"
+        return "RMQ-R191"
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)

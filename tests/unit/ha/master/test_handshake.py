@@ -113,7 +113,7 @@ def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
     "changes", [{"cluster": "x"}, {"broker_name": "x"}, {"broker_id": 9}]
 )
 def test_only_a_broker_of_this_set_can_end_our_epoch(changes: dict[str, Any]) -> None:
-    """R199: a stranger's epoch says nothing about ours."""
+    """RMQ-R199: a stranger's epoch says nothing about ours."""
     assert verdict(epoch=99, last_epoch=99, **changes).newer_epoch is None
 
 
@@ -138,7 +138,7 @@ def test_a_newer_session_replaces_an_older_one(
     live: Incarnation | None, is_replaced: bool
 ) -> None:
     """
-    R95: the same process again, or a later one. A copy of the store has the counter
+    RMQ-R95: the same process again, or a later one. A copy of the store has the counter
     of the original and other random bits (B1).
     """
     found = verdict(set_view=replace(ROSTER, sessions={2: live}))

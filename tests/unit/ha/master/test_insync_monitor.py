@@ -42,7 +42,7 @@ def test_alone_in_the_set_everything_is_confirmed(log: CommitLog) -> None:
 
 
 def test_the_slowest_member_decides(log: CommitLog) -> None:
-    """R121: both have to ack before a wait for `all` ends."""
+    """RMQ-R121: both have to ack before a wait for `all` ends."""
     fixture = InSyncFixture(log, 2, 3)
     end = fixture.append()
     fixture.open(2, 12)
@@ -64,7 +64,9 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
 
 
 def test_the_newest_session_is_the_one_that_counts(log: CommitLog) -> None:
-    """R95, R217: the older one is named to be closed, and its acks are nothing."""
+    """
+    RMQ-R95, RMQ-R217: the older one is named to be closed, and its acks are nothing.
+    """
     fixture = InSyncFixture(log, 2)
     end = fixture.append()
     assert fixture.open(2, 12) is None
@@ -81,7 +83,7 @@ def test_the_newest_session_is_the_one_that_counts(log: CommitLog) -> None:
 
 
 def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
-    """R130: and nothing moved."""
+    """RMQ-R130: and nothing moved."""
     fixture = InSyncFixture(log, 2)
     fixture.open(2, 12)
 
@@ -91,7 +93,7 @@ def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
 
 
 def test_the_set_view_says_which_slaves_acks_wait_for(log: CommitLog) -> None:
-    """The members that the controller lists, and requested ones (R114)."""
+    """The members that the controller lists, and requested ones (RMQ-R114)."""
     fixture = InSyncFixture(log, 2)
     assert fixture.monitor.set_view().members == {1, 2}
     fixture.open(3, 13)
@@ -126,7 +128,7 @@ class TestAsking:
         assert {one.broker_id for one in fixture.monitor.set_now.members} == {1, 2}
 
     def test_a_refusal_leaves_the_set(self, log: CommitLog) -> None:
-        """R119: the pending member is waited for no longer."""
+        """RMQ-R119: the pending member is waited for no longer."""
         fixture = InSyncFixture(log)
         change = self.asked(fixture)
         fixture.monitor.answered(change, SetRefusal(frozenset({2})))
@@ -138,7 +140,7 @@ class TestAsking:
         )
 
     def test_no_answer_keeps_both_sets(self, log: CommitLog) -> None:
-        """R114: either may be the controller's."""
+        """RMQ-R114: either may be the controller's."""
         fixture = InSyncFixture(log)
         change = self.asked(fixture)
         fixture.monitor.answered(change, None)
@@ -146,7 +148,7 @@ class TestAsking:
         assert fixture.monitor.set_view().members == {1, 2}
 
     def test_a_poll_may_bring_the_answer(self, log: CommitLog) -> None:
-        """R117."""
+        """RMQ-R117."""
         fixture = InSyncFixture(log)
         change = self.asked(fixture)
         fixture.monitor.answered(change, None)

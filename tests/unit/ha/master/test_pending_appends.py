@@ -100,7 +100,7 @@ def test_one_wait_does_for_many_appends(log: CommitLog) -> None:
 
 
 def test_a_master_that_loses_its_last_slave_waits_for_none(log: CommitLog) -> None:
-    """R213: once the set is the master alone, its own log decides."""
+    """RMQ-R213: once the set is the master alone, its own log decides."""
     fixture = InSyncFixture(log)
     fixture.open(3, 13)
     fixture.ack(3, 13, log.end_offset)
@@ -149,7 +149,7 @@ def test_an_append_that_fails_is_not_waited_for(log: CommitLog) -> None:
 
 
 def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
-    """R211: the record stays, and the caller is told."""
+    """RMQ-R211: the record stays, and the caller is told."""
     fixture = InSyncFixture(log, 2)
     end = fixture.append()
     fixture.now_ms = 10

@@ -99,7 +99,7 @@ def test_heartbeats_come_where_nothing_else_is_sent(make: Callable[[], Bench]) -
 
 @opened
 def test_twenty_silent_seconds_end_a_session(make: Callable[[], Bench]) -> None:
-    """R194: heartbeats that we send are no sign of life of the slave."""
+    """RMQ-R194: heartbeats that we send are no sign of life of the slave."""
     bench = make()
     for _ in range(3):
         assert len(bench.tick(5000)) == 1
@@ -124,7 +124,7 @@ def test_half_a_frame_is_no_sign_of_life(make: Callable[[], Bench]) -> None:
 
 @opened
 def test_a_lost_socket_ends_the_session_once(make: Callable[[], Bench]) -> None:
-    """R94: the owner may say so twice."""
+    """RMQ-R94: the owner may say so twice."""
     bench = make()
     bench.connection.lost("reset by peer")
     bench.connection.lost("reset by peer")
@@ -197,7 +197,7 @@ def test_a_suspended_slave_gets_heartbeats_alone(make: Callable[[], Bench]) -> N
 def test_a_slave_that_acks_wait_for_cannot_be_suspended(
     make: Callable[[], Bench],
 ) -> None:
-    """K.3: it has to leave the set first, committed."""
+    """RMQ-K.3: it has to leave the set first, committed."""
     bench = make()
     bench.set_view = replace(ROSTER, members=frozenset({1, 2}))
 
@@ -229,7 +229,7 @@ def test_a_wish_to_suspend_waits_for_the_agreement() -> None:
 def test_pieces_say_what_the_whole_says(
     make: Callable[[], Bench], talk: bytes, data: st.DataObject
 ) -> None:
-    """R272, R197: bytes come as the network likes."""
+    """RMQ-R272, RMQ-R197: bytes come as the network likes."""
     cuts = sorted(data.draw(st.sets(st.integers(1, len(talk) - 1), max_size=20)))
     whole = make().hear_bytes(talk)
     bench, kept, found = make(), b"", []

@@ -99,7 +99,7 @@ def test_a_confirm_offset_that_stays_is_looked_at_less_and_less(
 
 
 def test_a_frame_for_the_confirm_offset_moves_no_time_of_a_slave() -> None:
-    """R99: only an ack of what was there when it was sent does."""
+    """RMQ-R99: only an ack of what was there when it was sent does."""
     bench = v3()
     assert bench.blocks()
     (before,) = bench.hear(ack(3000))

@@ -67,7 +67,7 @@ class TestHandshake:
 
     @pytest.mark.parametrize("size", [12, 13, 14, 15])
     def test_a_handshake_without_its_whole_id_waits(self, size: int) -> None:
-        """R197: RocketMQ's master reads another id from it."""
+        """RMQ-R197: RocketMQ's master reads another id from it."""
         bench = LegacyBench()
         raw = encode_legacy(SHAKE)
 
@@ -88,7 +88,7 @@ class TestHandshake:
     def test_a_slave_of_another_set_gets_no_answer(
         self, broker_id: int, reason: str
     ) -> None:
-        """R199: closed, since the protocol has no way to say why."""
+        """RMQ-R199: closed, since the protocol has no way to say why."""
         effects = LegacyBench().say(LegacyHandshake(broker_id))
 
         assert reason in reason_of(effects)
@@ -131,7 +131,7 @@ class TestHandshake:
 
 
 class TestTables:
-    """R198: what does not fit is cut."""
+    """RMQ-R198: what does not fit is cut."""
 
     def test_a_table_that_fits_is_told_whole(self) -> None:
         """Epochs of deleted bytes too: they may be the common ones."""
@@ -189,7 +189,7 @@ class TestFirstReport:
         assert sent(bench)[0].offset == start
 
     def test_a_learner_is_one(self) -> None:
-        """R203."""
+        """RMQ-R203."""
         bench = LegacyBench()
         bench.say(LegacyHandshake(2, is_learner=True))
         opened = bench.say(LegacyAck(0))[0]
@@ -199,14 +199,14 @@ class TestFirstReport:
 
     @pytest.mark.parametrize("offset", [3001, 2**62])
     def test_a_report_above_our_end_closes(self, offset: int) -> None:
-        """R130: RocketMQ counts it."""
+        """RMQ-R130: RocketMQ counts it."""
         bench = LegacyBench()
         bench.say(SHAKE)
 
         assert f"reports offset {offset}" in reason_of(bench.say(LegacyAck(offset)))
 
     def test_a_report_below_our_beginning_closes_with_the_reason(self) -> None:
-        """R100: RocketMQ waits for ever."""
+        """RMQ-R100: RocketMQ waits for ever."""
         bench = LegacyBench()
         bench.log = replace(LOG, min_offset=2048)
         bench.say(SHAKE)
@@ -217,7 +217,7 @@ class TestFirstReport:
         )
 
     def test_a_report_that_no_epoch_covers_closes(self) -> None:
-        """R188: RocketMQ sends a block of a negative size."""
+        """RMQ-R188: RocketMQ sends a block of a negative size."""
         bench = LegacyBench()
         bench.log = replace(LOG, epochs=EpochTable.of([(4, 2500)]))
         bench.say(SHAKE)
@@ -234,7 +234,7 @@ class TestFirstReport:
         assert "no epoch covers offset 0" in reason_of(bench.connection.effects())
 
     def test_a_report_before_the_handshake_is_a_violation(self) -> None:
-        """R196: RocketMQ begins a session of broker -1."""
+        """RMQ-R196: RocketMQ begins a session of broker -1."""
         assert "before a handshake" in reason_of(LegacyBench().say(LegacyAck(0)))
 
 
@@ -242,7 +242,7 @@ class TestBlocks:
     """Transfer frames."""
 
     def test_labels_are_of_the_first_byte_and_announced(self) -> None:
-        """R191: a frame without a block goes ahead where the epoch changes."""
+        """RMQ-R191: a frame without a block goes ahead where the epoch changes."""
         frames = sent(LegacyBench().following(900))
 
         assert [
@@ -275,7 +275,9 @@ class TestBlocks:
         assert legacy_of(bench.tick()[0]) == LegacyData(1000, 2, 1000, 2800)
 
     def test_an_epoch_without_a_byte_is_not_named(self) -> None:
-        """R137: the next one may take its place, and Java keeps what it was told."""
+        """
+        RMQ-R137: the next one may take its place, and Java keeps what it was told.
+        """
         bench = LegacyBench(replace(TERMS, epoch=5))
         bench.log = replace(LOG, epochs=LOG.epochs.append(5, 3000))
         bench.following(3000)
@@ -348,7 +350,7 @@ class TestAcks:
         ]
 
     def test_an_ack_above_what_was_sent_closes(self) -> None:
-        """R130."""
+        """RMQ-R130."""
         effects = LegacyBench().following().say(LegacyAck(1501))
 
         assert "an ack of offset 1501, above the sent 1500" in reason_of(effects)

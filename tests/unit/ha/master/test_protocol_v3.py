@@ -113,7 +113,7 @@ class TestHandshake:
         assert answer(Bench(set_view=here).hear(shake())).redirect == ""
 
     def test_a_newer_epoch_steps_us_down_before_the_answer(self) -> None:
-        """K.3 rule 4: stop acknowledging first."""
+        """RMQ-K.3.4: stop acknowledging first."""
         effects = Bench().hear(shake(), epoch=9)
 
         assert effects[0] == NewerEpochSeen(9)
@@ -194,7 +194,7 @@ class TestAgreeing:
         assert bench.connection.state is State.TRANSFER
 
     def test_no_agreement_is_answered_with_the_reason(self) -> None:
-        """R100: the slave learns that it has to begin anew; no session begins."""
+        """RMQ-R100: the slave learns that it has to begin anew; no session begins."""
         bench = Bench()
         bench.log = replace(LOG, min_offset=2048)
         bench.hear(shake())
@@ -289,7 +289,7 @@ class TestAgreeing:
     def test_a_learner_is_one_that_says_so_once(
         self, hello: SlaveFlag, said: TruncateFlag
     ) -> None:
-        """R203: it must never be counted by mistake."""
+        """RMQ-R203: it must never be counted by mistake."""
         bench = Bench()
         bench.hear(shake(flags=hello))
         effects = bench.hear(confirmed(flags=said))
@@ -298,7 +298,7 @@ class TestAgreeing:
 
 
 class TestFencing:
-    """Frames of other epochs and sessions (R273)."""
+    """Frames of other epochs and sessions (RMQ-R273)."""
 
     @pytest.mark.parametrize(
         "body", [ack(1500, session_id=78), ack(1500, session_id=0)]
@@ -337,7 +337,7 @@ class TestFencing:
         ]
 
     def test_our_own_next_epoch_ends_the_session(self) -> None:
-        """K.3: whatever comes in or goes out next."""
+        """RMQ-K.3: whatever comes in or goes out next."""
         later = replace(LOG, epochs=LOG.epochs.append(5, 3000))
         for act in ("hear", "tick", "send"):
             bench = Bench().opened()
@@ -363,7 +363,7 @@ class TestFencing:
         )
 
     def test_bytes_that_lost_their_epoch_are_not_sent(self) -> None:
-        """R188: nothing goes out without a label."""
+        """RMQ-R188: nothing goes out without a label."""
         bench = Bench().opened()
         bench.log = replace(LOG, epochs=EpochTable.of([(4, 2500)]))
 

@@ -105,7 +105,7 @@ class TestBlocks:
         assert {block.crc_at for block in Bench().opened().blocks()} == {None}
 
     def test_a_slave_overtaken_by_retention_is_told(self) -> None:
-        """R100: its next byte is gone."""
+        """RMQ-R100: its next byte is gone."""
         bench = Bench().opened()
         bench.log = replace(LOG, min_offset=2048)
 
@@ -132,7 +132,7 @@ class TestAcks:
     def test_a_slave_that_holds_less_than_any_frame_named_was_never_caught_up(
         self,
     ) -> None:
-        """R99: sending moves nothing."""
+        """RMQ-R99: sending moves nothing."""
         bench = Bench().opened()
         bench.blocks()
         (acked,) = bench.hear(ack(2500))
@@ -141,7 +141,7 @@ class TestAcks:
         assert acked.caught_up_ms is None
 
     def test_an_end_that_was_not_echoed_does_not_count(self) -> None:
-        """K.3: the slave has to have been told."""
+        """RMQ-K.3: the slave has to have been told."""
         bench = Bench().opened()
         bench.blocks()
         (acked,) = bench.hear(ack(3000, echo_end_offset=2999))
@@ -162,7 +162,7 @@ class TestAcks:
 
     @pytest.mark.parametrize("received", [1501, 3000, 3001, 2**40])
     def test_an_ack_above_what_was_sent_ends_the_session(self, received: int) -> None:
-        """R130: even if our log is that long."""
+        """RMQ-R130: even if our log is that long."""
         bench = Bench().opened()
         effects = bench.hear(ack(received))
 
@@ -290,7 +290,7 @@ class TestPausing:
 
     @pytest.mark.parametrize("where", ["hello", "cut", "ack"])
     def test_a_slave_that_acks_wait_for_is_not_paused(self, where: str) -> None:
-        """K.3: acknowledgements would wait for ever."""
+        """RMQ-K.3: acknowledgements would wait for ever."""
         bench = Bench(set_view=replace(ROSTER, candidates=frozenset({2})))
         start = SlaveFlag.START_SUSPENDED if where == "hello" else SlaveFlag(0)
         cut = TruncateFlag.START_SUSPENDED if where == "cut" else TruncateFlag(0)

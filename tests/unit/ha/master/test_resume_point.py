@@ -73,7 +73,7 @@ def test_what_does_not_fit_the_table_is_no_agreement(
 
 
 def test_a_start_below_the_minimum_is_told_what_the_log_holds() -> None:
-    """R100: an answer, not a silence."""
+    """RMQ-R100: an answer, not a silence."""
     found = find_resume_point(confirmed(), CUT_PREFIX, is_member=True)
 
     assert found == (
@@ -140,7 +140,7 @@ def test_a_member_is_empty_where_nothing_is_confirmed() -> None:
 
 @pytest.mark.parametrize("body", [EMPTY, confirmed(epoch=2, point=1500)])
 def test_bytes_without_an_epoch_are_not_agreed_to(body: Any) -> None:
-    """R188: they have no label."""
+    """RMQ-R188: they have no label."""
     log = replace(LOG, epochs=EpochTable.of([(2, 1600)]))
 
     assert isinstance(find_resume_point(body, log, is_member=False), str)

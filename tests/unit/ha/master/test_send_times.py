@@ -19,12 +19,12 @@ def told(*frames: tuple[int, int]) -> SendTimes:
 
 
 def test_a_slave_that_holds_less_than_any_frame_told_was_never_caught_up() -> None:
-    """Nothing moves by sending alone (R99)."""
+    """Nothing moves by sending alone (RMQ-R99)."""
     assert told((100, 1), (200, 2)).held(99) is None
 
 
 def test_holding_an_end_counts_from_when_that_end_was_sent() -> None:
-    """R97: not from when the ack came."""
+    """RMQ-R97: not from when the ack came."""
     assert told((100, 1), (200, 2), (300, 3)).held(299) == 2
 
 

@@ -75,7 +75,7 @@ def test_a_slave_that_was_away_goes_on_where_it_was(
 def test_a_member_that_leaves_holds_acks_until_the_set_shrank(
     stage: MasterStage, tmp_path: Path
 ) -> None:
-    """R213: and then the master is alone, and says so."""
+    """RMQ-R213: and then the master is alone, and says so."""
     with stage:
         with Slave(stage.service.address, tmp_path / "slave"):
             stage.controller.wait_for({1, 2})
@@ -123,7 +123,7 @@ def test_a_window_of_appends_is_under_way_at_once(
 def test_a_learner_is_served_and_never_waited_for(
     stage: MasterStage, tmp_path: Path
 ) -> None:
-    """R203: it is never proposed for the set."""
+    """RMQ-R203: it is never proposed for the set."""
     with stage, Slave(stage.service.address, tmp_path / "slave", is_learner=True):
         end = stage.log.append(message(1)).end
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
@@ -151,7 +151,7 @@ def test_a_graceful_end_gives_slaves_the_rest(
 
 
 def test_the_newest_session_of_a_slave_wins(stage: MasterStage) -> None:
-    """R95: the older one is closed, and what it said last changes nothing."""
+    """RMQ-R95: the older one is closed, and what it said last changes nothing."""
     with stage, RawSlave(stage).begin() as old, RawSlave(stage).begin() as new:
         assert old.is_closed()
         stage.wait_for_links(1)
@@ -160,7 +160,7 @@ def test_the_newest_session_of_a_slave_wins(stage: MasterStage) -> None:
 
 
 def test_an_older_process_does_not_replace_a_newer_one(stage: MasterStage) -> None:
-    """K.3: it is told that it is a duplicate."""
+    """RMQ-K.3: it is told that it is a duplicate."""
     with stage, RawSlave(stage, incarnation=7).begin():
         with RawSlave(stage, incarnation=6) as late:
             assert late.greet().result is CheckResult.DUPLICATE
@@ -168,7 +168,7 @@ def test_an_older_process_does_not_replace_a_newer_one(stage: MasterStage) -> No
 
 
 def test_a_slave_of_a_newer_epoch_ends_every_promise(stage: MasterStage) -> None:
-    """K.3 rule 4: the owner is told, waits are fenced."""
+    """RMQ-K.3.4: the owner is told, waits are fenced."""
     newer: list[int] = []
     stage.service.close()
     with (
@@ -201,7 +201,7 @@ def test_more_links_than_allowed_are_turned_away(tmp_path: Path) -> None:
 def test_a_segment_that_went_takes_the_slave_with_it(
     stage: MasterStage, tmp_path: Path
 ) -> None:
-    """R100: told so, wiped, and filled anew from the minimum on."""
+    """RMQ-R100: told so, wiped, and filled anew from the minimum on."""
     root = tmp_path / "slave"
     with stage:
         with Slave(stage.service.address, root) as slave:

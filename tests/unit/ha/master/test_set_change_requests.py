@@ -46,7 +46,9 @@ def test_offering_a_change_does_not_wait_for_the_controller() -> None:
 
 
 def test_a_controller_that_fails_gave_no_answer() -> None:
-    """R119: it may have taken the change; the next one is asked for all the same."""
+    """
+    RMQ-R119: it may have taken the change; the next one is asked for all the same.
+    """
     answers: Answers = queue.SimpleQueue()
     said: list[str] = []
 

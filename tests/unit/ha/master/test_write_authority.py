@@ -46,7 +46,7 @@ def running() -> Lease:
 
 
 def test_no_append_is_admitted_before_a_mastership(authority: WriteAuthority) -> None:
-    """R156: the switch is not over yet."""
+    """RMQ-R156: the switch is not over yet."""
     with pytest.raises(FencedError, match="is over"):
         authority.append([message(1)], Ack.ALL)
 

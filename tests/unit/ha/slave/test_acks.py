@@ -25,7 +25,7 @@ LOG = ShortLog(b"12345678half", confirm=0).view()
 
 def test_an_ack_is_the_log_and_the_echo() -> None:
     """
-    R181: nothing that was computed elsewhere gets into it.
+    RMQ-R181: nothing that was computed elsewhere gets into it.
     """
     log = replace(LOG, flushed_offset=8, confirm_offset=8)
     ack = transfer_ack(log, 5, Echo(77, 99), AckStatus.GAP, AckFlag.LEARNER)
@@ -36,7 +36,7 @@ def test_an_ack_is_the_log_and_the_echo() -> None:
 
 def test_confirm_is_bounded_by_whole_records_and_never_goes_back() -> None:
     """
-    R131.
+    RMQ-R131.
     """
     assert next_confirm_offset(LOG, 100) == 8
     assert next_confirm_offset(LOG, 5) == 5

@@ -37,7 +37,7 @@ def master(
 
 def test_an_entry_above_our_end_is_not_ours() -> None:
     """
-    R144: it was durable before bytes that never came.
+    RMQ-R144: it was durable before bytes that never came.
     """
     ours = log(16, (1, 0), (2, 24))
 
@@ -50,7 +50,7 @@ def test_an_entry_above_our_end_is_not_ours() -> None:
 
 def test_equal_histories_cut_nothing() -> None:
     """
-    R149.
+    RMQ-R149.
     """
     met = find_consistent_point(
         log(16, (1, 0)), master(64, (1, 0), (2, 32)), may_wipe=False
@@ -97,7 +97,7 @@ def test_entries_without_bytes_are_wiped() -> None:
 
 def test_bytes_without_epochs_have_no_history() -> None:
     """
-    R147: Java trusts them by their length; their origin is unknown.
+    RMQ-R147: Java trusts them by their length; their origin is unknown.
     """
     for met in (
         find_consistent_point(log(16), master(64, (1, 0)), may_wipe=False),

@@ -47,7 +47,7 @@ def test_acks_never_pass_what_the_log_holds(
     master: LegacyMaster, log: ReplicaLog
 ) -> None:
     """
-    They rise, from 0 to the end, block by block (R181).
+    They rise, from 0 to the end, block by block (RMQ-R181).
     """
     Stage(master, at_end(master)).follow(log)
 

@@ -144,7 +144,7 @@ def test_a_violation_that_a_connection_lets_out_ends_the_link(
     master: LegacyMaster, log: ReplicaLog
 ) -> None:
     """
-    Whatever breaks the protocol is not the end of the follower (R182).
+    Whatever breaks the protocol is not the end of the follower (RMQ-R182).
     """
 
     class Careless(LegacySlaveProtocol):

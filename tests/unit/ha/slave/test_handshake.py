@@ -20,7 +20,7 @@ LOG = ShortLog(start=2048).view()
 
 def test_an_empty_log_begins_at_nought() -> None:
     """
-    K.3: min is 0 if the log is empty.
+    RMQ-K.3: min is 0 if the log is empty.
     """
     assert slave_handshake(TERMS, LOG, is_suspended=False).min_offset == 0
 

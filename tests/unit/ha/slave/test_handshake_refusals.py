@@ -32,7 +32,7 @@ RETRIES = {
 @pytest.mark.parametrize("result", [r for r in CheckResult if r])
 def test_each_refusal_says_what_the_slave_does_next(result: CheckResult) -> None:
     """
-    K.3, and the reason is one line whatever the peer wrote.
+    RMQ-K.3, and the reason is one line whatever the peer wrote.
     """
     refusal = replace(SHAKE, result=result, reason="be\ncause", redirect="h:1")
     close = leave_for_refusal(refusal)

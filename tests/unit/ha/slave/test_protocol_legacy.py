@@ -26,7 +26,7 @@ class TestHandshake:
 
     def test_the_handshake_is_one_write(self) -> None:
         """
-        R197: a Java master reads half of one wrongly.
+        RMQ-R197: a Java master reads half of one wrongly.
         """
         master = Master(config=replace(TERMS, is_learner=True, is_from_last_file=True))
 
@@ -49,7 +49,7 @@ class TestHandshake:
 
     def test_the_report_follows_the_answer_at_once(self) -> None:
         """
-        R173: also 0, also where it stood before.
+        RMQ-R173: also 0, also where it stood before.
         """
         for log in (ShortLog(), ShortLog(BYTES[:16], history((1, 0)))):
             master = Master(log)
@@ -71,7 +71,7 @@ class TestHandshake:
 
     def test_a_half_record_is_cut_before_the_report(self) -> None:
         """
-        R181: the report is the log's end.
+        RMQ-R181: the report is the log's end.
         """
         master = Master(ShortLog(BYTES[:13], history((1, 0), (3, 16))))
         master.say(EPOCHS)
@@ -81,7 +81,7 @@ class TestHandshake:
 
     def test_a_cut_inside_a_record_ends_the_link(self) -> None:
         """
-        R149: an operator must act.
+        RMQ-R149: an operator must act.
         """
         master = Master(ShortLog(BYTES[:16], history((1, 0))))
         master.say(LegacyEpochs(24, 3, ((1, 0), (3, 12))))
@@ -92,7 +92,7 @@ class TestHandshake:
 
     def test_a_master_behind_the_promise_is_not_followed(self) -> None:
         """
-        B6: nothing else protects a legacy link from an old master (R164).
+        B6: nothing else protects a legacy link from an old master (RMQ-R164).
         """
         log = ShortLog()
         log.promised = 4
@@ -103,7 +103,7 @@ class TestHandshake:
 
     def test_a_master_may_lack_an_empty_epoch_that_the_controller_told(self) -> None:
         """
-        R137: Java does not record it; the promise is the controller's epoch.
+        RMQ-R137: Java does not record it; the promise is the controller's epoch.
         """
         master = Master(config=replace(TERMS, epoch=5))
         master.say(EPOCHS)
@@ -156,7 +156,7 @@ class TestHandshake:
 
     def test_a_stranger_is_wiped_only_below_the_masters_log(self) -> None:
         """
-        R150, R199: no names are told, so a wipe needs more than a permission.
+        RMQ-R150, RMQ-R199: no names are told, so a wipe needs more than a permission.
         """
         wiping = replace(TERMS, may_wipe=True)
         for config, start, is_wiped in ((TERMS, 24, False), (wiping, 16, False)):
@@ -173,7 +173,7 @@ class TestHandshake:
 
     def test_no_answer_ends_the_link(self) -> None:
         """
-        R171: five seconds.
+        RMQ-R171: five seconds.
         """
         master = Master()
         master.owner.pass_time(5_000)

@@ -84,7 +84,7 @@ class TestComparison:
 
     def test_nothing_confirmed_is_cut_by_a_master_of_our_own_epoch(self) -> None:
         """
-        B4, R152: no election could have decided that.
+        B4, RMQ-R152: no election could have decided that.
         """
         log = ShortLog(BYTES, history((1, 0), (3, 8)), confirm=24)
         master = Master(log)
@@ -123,7 +123,7 @@ class TestComparison:
         self,
     ) -> None:
         """
-        R137: the master lacks the epoch that the controller told, so its last
+        RMQ-R137: the master lacks the epoch that the controller told, so its last
         entry may name bytes of several masters, ours among the losers.
         """
         log = ShortLog(b"one.one.stale-A!", history((1, 0)), confirm=8)

@@ -26,7 +26,7 @@ class TestTransfer:
 
     def test_the_last_chunk_of_an_epoch_does_not_begin_the_next(self) -> None:
         """
-        R191: its label is the next epoch's; each entry comes with its first byte.
+        RMQ-R191: its label is the next epoch's; each entry comes with its first byte.
         """
         master = Master()
         master.say(EPOCHS, data(0), data(8))
@@ -90,7 +90,7 @@ class TestTransfer:
     )
     def test_a_frame_that_cannot_follow_ends_the_link(self, wrong: LegacyFrame) -> None:
         """
-        A gap, an impossible label, a second answer (R177).
+        A gap, an impossible label, a second answer (RMQ-R177).
         """
         base = 16
         log = ShortLog(b"basebasebasebase", history((0, 0)))
@@ -111,7 +111,7 @@ class TestTransfer:
 
     def test_a_negative_size_ends_the_link(self) -> None:
         """
-        R188: a Java master without an epoch for the offset sends raw bytes.
+        RMQ-R188: a Java master without an epoch for the offset sends raw bytes.
         """
         master = Master()
         master.say(EPOCHS)
@@ -145,7 +145,7 @@ class TestTransfer:
 
     def test_a_report_is_repeated_as_a_heartbeat(self) -> None:
         """
-        R176, R179.
+        RMQ-R176, RMQ-R179.
         """
         master = Master()
         master.say(EPOCHS, data(0))

@@ -28,7 +28,7 @@ SCENARIOS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 
 WENT_BACK = {("cut-mid-record", "conn2"): (14972, 1469)}
 """
-R157: Java's slave gave whole records up before it connected anew, down to its
+RMQ-R157: Java's slave gave whole records up before it connected anew, down to its
 dispatch position: what ours still has, and where the recorded master went on.
 """
 
@@ -106,7 +106,7 @@ def test_what_a_java_master_sent_makes_the_log_of_a_java_slave(
 ) -> None:
     """
     Bytes, epochs and the confirm offset are those of RocketMQ's slave. In
-    epoch-change-live it misses epochs that the master did not tell (R159), and so
+    epoch-change-live it misses epochs that the master did not tell (RMQ-R159), and so
     do we.
     """
     seed = random.randrange(1 << 32)
@@ -128,7 +128,7 @@ def test_what_a_java_master_sent_makes_the_log_of_a_java_slave(
 
 def test_a_first_report_is_sent_at_once(tmp_path: Path) -> None:
     """
-    R173: a Java slave idles until its heartbeat; ours asks at once.
+    RMQ-R173: a Java slave idles until its heartbeat; ours asks at once.
     """
     with Replay("slave-behind", tmp_path, 1) as replay:
         owner = replay.run()
@@ -139,7 +139,7 @@ def test_a_first_report_is_sent_at_once(tmp_path: Path) -> None:
 
 def test_equal_bytes_are_compared_not_cut(tmp_path: Path) -> None:
     """
-    B10, R159: the master tells epochs that the slave missed; Java's slave truncates
+    B10, RMQ-R159: the master tells epochs that the slave missed; Java's slave truncates
     to the end of the last common one, ours compares and adopts the labels.
     """
     with Replay("epoch-change-reconnect", tmp_path, 2) as replay:
@@ -175,7 +175,7 @@ def test_confirmed_bytes_that_differ_are_cut_where_they_do(tmp_path: Path) -> No
 
 def test_a_slave_without_a_common_point_stops_loudly(tmp_path: Path) -> None:
     """
-    R148: Java's slave retries for ever without a word.
+    RMQ-R148: Java's slave retries for ever without a word.
     """
     with Replay("no-consistent-point", tmp_path, 4) as replay:
         replay.run()

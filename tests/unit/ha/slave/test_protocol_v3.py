@@ -46,7 +46,7 @@ class TestHandshake:
 
     def test_the_first_frame_has_identity_and_log_of_the_slave(self) -> None:
         """
-        K.3, type 1: whole records only; the epoch is the controller's.
+        RMQ-K.3, type 1: whole records only; the epoch is the controller's.
         """
         log = ShortLog(BYTES[:20], history((1, 0), (3, 16)))
         master = Master(log, replace(TERMS, is_learner=True))
@@ -107,7 +107,7 @@ class TestHandshake:
     @pytest.mark.parametrize("epoch", [2, 4])
     def test_a_master_of_another_epoch_is_not_followed(self, epoch: int) -> None:
         """
-        K.3 rule 4: one of the two is stale, and the controller knows.
+        RMQ-K.3.4: one of the two is stale, and the controller knows.
         """
         master = Master()
         master.say(SHAKE, epoch=epoch)
@@ -117,7 +117,7 @@ class TestHandshake:
 
     def test_pages_of_epochs_are_asked_for_one_by_one(self) -> None:
         """
-        K.3, type 4: from the next epoch on, until no more follow.
+        RMQ-K.3, type 4: from the next epoch on, until no more follow.
         """
         master = Master()
         more = replace(EPOCHS, flags=EpochsFlag.MORE, entries=((1, 0, 16),))
@@ -143,7 +143,7 @@ class TestHandshake:
 
     def test_a_cut_is_told_once_it_is_durable(self) -> None:
         """
-        R274: the frame follows the effect, which its owner carries out first.
+        RMQ-R274: the frame follows the effect, which its owner carries out first.
         """
         log = ShortLog(BYTES[:16] + b"divergedhalf", history((1, 0), (2, 16)))
         master = Master(log)
@@ -160,7 +160,7 @@ class TestHandshake:
 
     def test_nothing_is_told_while_the_cut_is_under_way(self) -> None:
         """
-        R274 again, without an owner: no word before `did`.
+        RMQ-R274 again, without an owner: no word before `did`.
         """
         log = ShortLog(BYTES[:8] + b"diverged", history((1, 0), (2, 8)))
         log.promised = 3
@@ -227,7 +227,7 @@ class TestHandshake:
         self,
     ) -> None:
         """
-        R150: then it begins as an empty log does.
+        RMQ-R150: then it begins as an empty log does.
         """
         log = ShortLog(BYTES, history((2, 0)))
         master = Master(log, replace(TERMS, may_wipe=True))
@@ -290,7 +290,7 @@ class TestHandshake:
     @pytest.mark.parametrize("count", [0, 1, 2])
     def test_a_reply_that_does_not_come_ends_the_link(self, count: int) -> None:
         """
-        K.3 rule 8: five seconds for each, whatever came before.
+        RMQ-K.3.8: five seconds for each, whatever came before.
         """
         master = Master()
         for body in (SHAKE, EPOCHS)[:count]:

@@ -41,7 +41,7 @@ class TestTransfer:
 
     def test_an_epoch_is_recorded_with_its_first_byte(self) -> None:
         """
-        K.3: never before it, whatever heartbeats say.
+        RMQ-K.3: never before it, whatever heartbeats say.
         """
         master = flowing()
         assert [] == master.log.epochs.pairs()
@@ -159,7 +159,7 @@ class TestTransfer:
 
     def test_the_confirm_offset_is_ours_at_most_and_never_goes_back(self) -> None:
         """
-        R131: min(told, own end of whole records).
+        RMQ-R131: min(told, own end of whole records).
         """
         master = flowing()
         master.say(data(0, 12, confirm_offset=16))
@@ -263,7 +263,7 @@ class TestTransfer:
 
     def test_an_epoch_whose_first_byte_is_missing_is_not_recorded(self) -> None:
         """
-        R191: the entry would label bytes of another epoch.
+        RMQ-R191: the entry would label bytes of another epoch.
         """
         log = ShortLog(BYTES[:8], history((1, 0)))
         master = flowing(log)
@@ -275,7 +275,7 @@ class TestTransfer:
     @pytest.mark.parametrize("epoch", [2, 4])
     def test_a_frame_of_another_epoch_changes_nothing(self, epoch: int) -> None:
         """
-        R273: no byte, no ack; the controller knows which side is stale.
+        RMQ-R273: no byte, no ack; the controller knows which side is stale.
         """
         master = flowing()
         before = len(master.owner.sent)
@@ -286,7 +286,7 @@ class TestTransfer:
 
     def test_a_frame_of_another_session_changes_nothing(self) -> None:
         """
-        R273: it belongs to another session.
+        RMQ-R273: it belongs to another session.
         """
         master = flowing()
         before = len(master.owner.sent)
@@ -339,7 +339,7 @@ class TestTransfer:
 
     def test_something_is_said_every_heartbeat(self) -> None:
         """
-        K.3 rule 8, and silence of the peer ends the link.
+        RMQ-K.3.8, and silence of the peer ends the link.
         """
         master = flowing()
         before = len(master.owner.sent)

@@ -67,7 +67,7 @@ class TestSuspend:
 
     def test_the_first_frame_without_the_flag_resumes(self) -> None:
         """
-        K.3: it goes on at our end.
+        RMQ-K.3: it goes on at our end.
         """
         master = flowing()
         master.say(replace(DATA, flags=DataFlag.SUSPENDED))
@@ -195,7 +195,7 @@ class TestEnds:
         self, length: int
     ) -> None:
         """
-        R272: nothing of it is waited for.
+        RMQ-R272: nothing of it is waited for.
         """
         master = Master()
         master.owner.feed(length.to_bytes(4, "big", signed=True))
@@ -204,7 +204,7 @@ class TestEnds:
 
     def test_a_frame_of_a_later_version_is_skipped(self) -> None:
         """
-        K.3 rule 5: types from 16 on.
+        RMQ-K.3.5: types from 16 on.
         """
         master = flowing()
         frame = bytearray(encode(Frame(3, 1, DATA)))

@@ -83,7 +83,7 @@ def test_blocks_cover_the_log_without_a_gap(log: Log, bytes_max: int) -> None:
 
 def test_the_label_is_that_of_the_first_byte() -> None:
     """
-    R191: where a Java master says epoch 2 from 1580 for the last bytes of epoch 1.
+    RMQ-R191: where a Java master says epoch 2 from 1580 for the last bytes of epoch 1.
     """
     blocks = blocks_of(LOG, 32768)
 
@@ -100,7 +100,7 @@ def test_the_label_is_that_of_the_first_byte() -> None:
 
 def test_the_label_comes_from_the_table_of_the_moment() -> None:
     """
-    R159: an epoch that began since the last block is in the next one.
+    RMQ-R159: an epoch that began since the last block is in the next one.
     """
     later = Log(LOG.epochs.append(7, 2844), 1024, 0, 2900)
 
@@ -119,7 +119,7 @@ def test_flow_control_may_allow_nothing() -> None:
 @pytest.mark.parametrize("offset", [-1, 0, 1023, 2845, 10**9])
 def test_an_offset_that_the_log_does_not_hold_is_an_error(offset: int) -> None:
     """
-    R100: below the minimum and above the end alike.
+    RMQ-R100: below the minimum and above the end alike.
     """
     log = Log(LOG.epochs, 1024, 1024, 2844)
     with pytest.raises(
@@ -130,7 +130,7 @@ def test_an_offset_that_the_log_does_not_hold_is_an_error(offset: int) -> None:
 
 def test_bytes_without_a_label_are_refused() -> None:
     """
-    R188: instead of a block of a negative size.
+    RMQ-R188: instead of a block of a negative size.
     """
     log = Log(EpochTable.of([(3, 1000)]), 1024, 0, 2000)
     for uncovered in (log, Log(EpochTable(), 1024, 0, 2000)):

@@ -1,5 +1,5 @@
 """
-A connection's bytes become the same frames in whatever pieces they come (R272).
+A connection's bytes become the same frames in whatever pieces they come (RMQ-R272).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_pieces_give_the_same_frames_as_the_whole(
     stream: bytes, sizes: list[int]
 ) -> None:
     """
-    R272: also the same end, and never more is kept than one frame of the limit.
+    RMQ-R272: also the same end, and never more is kept than one frame of the limit.
     """
     whole, pieces = Buffer(LIMIT), Buffer(LIMIT)
     whole.feed(stream)
@@ -118,7 +118,7 @@ def test_nothing_behind_the_declared_length_is_looked_at(
     raw: bytes, behind: bytes
 ) -> None:
     """
-    R272: what follows a frame is of no account for it.
+    RMQ-R272: what follows a frame is of no account for it.
     """
     assert take_frame(memoryview(raw)) == take_frame(memoryview(raw + behind))
 
@@ -169,7 +169,7 @@ def test_a_frame_of_exactly_the_limit_is_taken() -> None:
 
 def test_before_the_handshake_a_frame_has_at_most_a_mebibyte() -> None:
     """
-    K.3: 1 MiB until both sides have settled, 16 MiB at most.
+    RMQ-K.3: 1 MiB until both sides have settled, 16 MiB at most.
     """
     assert (1 << 20, 16 << 20) == (FRAME_BYTES_UNSETTLED, FRAME_BYTES_MAX)
     assert (None, 0) == take_frame(memoryview(header(1 << 20)))

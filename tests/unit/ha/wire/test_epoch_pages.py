@@ -57,7 +57,7 @@ def transfer(snapshot: EpochSnapshot, frame_max: int) -> tuple[EpochSnapshot, in
 @given(snapshots(), st.integers(1, 25))
 def test_a_table_comes_over_whole(snapshot: EpochSnapshot, room: int) -> None:
     """
-    But for entries above the end of the log, whose bytes are not there (R144).
+    But for entries above the end of the log, whose bytes are not there (RMQ-R144).
     """
     there = snapshot.epochs.drop_above(snapshot.end_offset)
     whole, count = transfer(snapshot, HEAD + room * ENTRY)
@@ -68,7 +68,7 @@ def test_a_table_comes_over_whole(snapshot: EpochSnapshot, room: int) -> None:
 
 def test_five_thousand_epochs_come_over_in_pages() -> None:
     """
-    R198: where a Java master stops at 1,000; here in one frame or in many.
+    RMQ-R198: where a Java master stops at 1,000; here in one frame or in many.
     """
     table = EpochTable.of((2 * n, 1000 * n) for n in range(5000))
     snapshot = EpochSnapshot(table, 500, 5_000_000)

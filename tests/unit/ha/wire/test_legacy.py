@@ -169,7 +169,7 @@ def test_any_bytes_are_a_frame_or_wait_or_are_refused(
 @pytest.mark.parametrize("state", [0, 3, 4, -1, 5, 2**31 - 1])
 def test_a_state_that_no_frame_has_is_refused_at_once(state: int) -> None:
     """
-    R196: nothing is looked up by it, and the rest is not waited for.
+    RMQ-R196: nothing is looked up by it, and the rest is not waited for.
     """
     raw = state.to_bytes(4, "big", signed=True)
     for is_master in (True, False):
@@ -189,7 +189,7 @@ def test_a_state_that_no_frame_has_is_refused_at_once(state: int) -> None:
 )
 def test_what_no_slave_says_is_refused(raw: str, match: str) -> None:
     """
-    R196, R197: an id of 0 is that of a handshake which was read too early.
+    RMQ-R196, RMQ-R197: an id of 0 is that of a handshake which was read too early.
     """
     with pytest.raises(RemoteViolation, match=match):
         decode(bytes.fromhex(raw), is_master=False)
@@ -198,7 +198,7 @@ def test_what_no_slave_says_is_refused(raw: str, match: str) -> None:
 @pytest.mark.parametrize("size", [-500, -1, BLOCK_MAX + 1, 2**31 - 1])
 def test_a_block_of_an_impossible_size_is_refused_by_its_head(size: int) -> None:
     """
-    R188: a Java master that finds no epoch announces a negative one, with bytes.
+    RMQ-R188: a Java master that finds no epoch announces a negative one, with bytes.
     """
     raw = bytearray(encode_legacy(LegacyData(158, -1, 0, 0)))
     raw[4:8] = size.to_bytes(4, "big", signed=True)
@@ -221,7 +221,7 @@ def test_a_table_of_an_impossible_size_is_refused_by_its_head(size: int) -> None
 
 def test_a_table_has_as_many_entries_as_a_java_slave_reads() -> None:
     """
-    R198: not as many as a Java master's buffer holds.
+    RMQ-R198: not as many as a Java master's buffer holds.
     """
     entries = tuple((n, n) for n in range(LEGACY_EPOCHS_MAX))
     raw = encode_legacy(LegacyEpochs(0, 1, entries))

@@ -60,7 +60,7 @@ def test_an_epoch_without_bytes_leaves_no_trace(
     entries: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
     """
-    R137: of equal starts the newest epoch counts; what comes twice counts once.
+    RMQ-R137: of equal starts the newest epoch counts; what comes twice counts once.
     """
     assert expected == table_of_legacy(told(*entries)).pairs()
 
@@ -86,7 +86,7 @@ def test_what_does_not_ascend_is_no_history(entries: list[tuple[int, int]]) -> N
 
 def test_an_entry_above_the_end_does_not_count_for_the_consistent_point() -> None:
     """
-    R144: it stays in the table, and the comparison leaves it out.
+    RMQ-R144: it stays in the table, and the comparison leaves it out.
     """
     theirs = table_of_legacy(told((1, 0), (2, 3000)))
     own = EpochTable.of([(1, 0), (2, 3000)])
@@ -97,7 +97,7 @@ def test_an_entry_above_the_end_does_not_count_for_the_consistent_point() -> Non
 
 def test_entries_above_the_end_are_not_told() -> None:
     """
-    R144: a Java slave would compare them.
+    RMQ-R144: a Java slave would compare them.
     """
     table = EpochTable.of([(1, 0), (2, 100), (3, 101)])
 
@@ -119,7 +119,7 @@ def test_an_epoch_that_no_legacy_frame_can_name_is_not_told() -> None:
 
 def test_five_thousand_epochs_are_told_to_a_java_slave() -> None:
     """
-    R198: it reads 4 MiB, although a Java master sends 12,000 bytes at most.
+    RMQ-R198: it reads 4 MiB, although a Java master sends 12,000 bytes at most.
     """
     table = EpochTable.of((n, 10 * n) for n in range(5000))
     frame = epochs_in_legacy(table, 50_000)

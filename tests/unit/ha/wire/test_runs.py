@@ -107,7 +107,7 @@ def test_nothing_goes_on_behind_a_first_that_wants_something(flags: DataFlag) ->
 
 def test_a_frame_of_another_session_epoch_stands_alone() -> None:
     """
-    The frame's epoch is judged before its body (R273).
+    The frame's epoch is judged before its body (RMQ-R273).
     """
     raw = raw_of(FIRST) + encode(Frame(8, 11, NEXT))
 
