@@ -338,7 +338,7 @@ ps_status ps_log_append(ps_log *log, const uint8_t *messages, uint64_t size,
   return append(log, &r, ack, appended);
 }
 
-ps_status ps_log_append_quietly(ps_log *log, const uint8_t *messages,
+ps_status ps_log_append_no_wake(ps_log *log, const uint8_t *messages,
                                 uint64_t size, ps_appended *appended,
                                 ps_error *error) {
   request r = {.error = error, .is_quiet = 1};
@@ -346,19 +346,21 @@ ps_status ps_log_append_quietly(ps_log *log, const uint8_t *messages,
   return append(log, &r, PS_ACK_SHARED, appended);
 }
 
-ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
-                          ps_log *log, const uint8_t *messages, uint64_t size,
-                          ps_appended *appended, uint32_t *outcome,
-                          ps_error *error) {
+ps_status ps_waiters_append(ps_waiters *waits, uint32_t mark,
+                            uint64_t timeout_ns, ps_log *log,
+                            const uint8_t *messages, uint64_t size,
+                            ps_appended *appended, uint32_t *outcome,
+                            ps_error *error) {
   /* Does not sleep: a mark that does not exist is refused before anything is
    * appended, and a thread that yields to this one sees that it came again. */
-  ps_status status = ps_waits_wait(waits, mark, 0, 0, outcome, error);
+  ps_status status = ps_waiters_wait(waits, mark, 0, 0, outcome, error);
   if (status == PS_OK)
     status = ps_log_append(log, messages, size, PS_ACK_SHARED, NULL, 0,
                            appended, error);
   if (status != PS_OK)
     return status;
-  return ps_waits_wait(waits, mark, appended->end, timeout_ns, outcome, error);
+  return ps_waiters_wait(waits, mark, appended->end, timeout_ns, outcome,
+                         error);
 }
 
 ps_status ps_log_append_columns(ps_log *log, const ps_columns *columns,

@@ -48,7 +48,7 @@ static void change(ps_commit_queue *queue, ps_commit *commit, uint32_t state) {
 }
 #endif
 
-void ps_commit_queue_init(ps_commit_queue *queue, uint32_t in_line) {
+void ps_commit_queue_init(ps_commit_queue *queue, uint32_t one_by_one) {
   pthread_mutex_init(&queue->lock, NULL);
 #ifndef __linux__
   pthread_cond_init(&queue->changed, NULL);
@@ -56,7 +56,7 @@ void ps_commit_queue_init(ps_commit_queue *queue, uint32_t in_line) {
   queue->first = queue->last = NULL;
   queue->is_writing = queue->is_syncing = queue->quiesces = 0;
   atomic_store(&queue->entered, 0);
-  queue->in_line = in_line;
+  queue->one_by_one = one_by_one;
 }
 
 /* May this request lead now? The queue's lock is held. */
@@ -129,12 +129,12 @@ static ps_commit *split(ps_commit *list) {
 /* Wakes other threads that were served together with this one: its request is
  * still its own, and theirs stay, since their threads sleep. */
 static void wake_others(ps_commit_queue *queue, ps_commit *commit) {
-  if (queue->in_line)
+  if (queue->one_by_one)
     ps_yield_until_entered(&queue->entered, commit->entered);
   ps_commit *list = commit->next;
   if (list == NULL)
     return;
-  ps_commit *half = queue->in_line ? NULL : split(list);
+  ps_commit *half = queue->one_by_one ? NULL : split(list);
   list->entered = atomic_load(&queue->entered);
   change(queue, list, SERVED);
   if (half != NULL)

@@ -50,10 +50,10 @@ typedef struct ps_commit_queue {
   uint32_t is_syncing;
   uint32_t quiesces;        /* queued; no later request may overtake them */
   _Atomic uint32_t entered; /* how often a thread came, so far */
-  uint32_t in_line;         /* a woken thread wakes one other, not two */
+  uint32_t one_by_one;      /* a woken thread wakes one other, not two */
 } ps_commit_queue;
 
-void ps_commit_queue_init(ps_commit_queue *queue, uint32_t in_line);
+void ps_commit_queue_init(ps_commit_queue *queue, uint32_t one_by_one);
 
 /* Waits. Answers 1: the caller leads, it holds the write lock (and for
  * PS_COMMIT_QUIESCE the sync lock); 0: another thread has served it. */

@@ -66,17 +66,17 @@ ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
   return status;
 }
 
-ps_status ps_log_ring(ps_log *log, ps_waits *waiters, ps_error *error) {
+ps_status ps_log_notify(ps_log *log, ps_waiters *waiters, ps_error *error) {
   ps_commit commit;
   ps_status status =
       ps_log_enter_exclusive(log, &commit, PS_COMMIT_EXCLUSIVE, error);
   if (status != PS_OK)
     return status;
-  ps_waits *before = log->writer.waiters;
+  ps_waiters *before = log->writer.waiters;
   if (waiters != NULL)
-    ps_waits_hold(waiters);
+    ps_waiters_hold(waiters);
   log->writer.waiters = waiters;
-  ps_waits_free(before);
+  ps_waiters_free(before);
   ps_log_leave_exclusive(log, &commit);
   return PS_OK;
 }

@@ -55,12 +55,12 @@ typedef struct ps_writer {
   ps_authority authority;
   ps_stamp stamp;
   ps_record_cache cache;
-  uint32_t has_failed;      /* a write failed; discard before going on */
-  uint32_t wants_sync;      /* a sync follows what is staged */
-  uint32_t is_tail_dirty;   /* bytes above the end may be non-zero */
-  uint32_t is_broken;       /* a cut failed half-way: no appends */
-  uint32_t is_quiet;        /* a publication wakes no waiter */
-  struct ps_waits *waiters; /* its mark 0 counts publications; or NULL */
+  uint32_t has_failed;        /* a write failed; discard before going on */
+  uint32_t wants_sync;        /* a sync follows what is staged */
+  uint32_t is_tail_dirty;     /* bytes above the end may be non-zero */
+  uint32_t is_broken;         /* a cut failed half-way: no appends */
+  uint32_t is_quiet;          /* a publication wakes no waiter */
+  struct ps_waiters *waiters; /* its mark 0 counts publications; or NULL */
 } ps_writer;
 
 typedef struct ps_flusher {

@@ -80,7 +80,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
   if (live != NULL)
     ps_live_hold(live);
-  ps_commit_queue_init(&log->commit_queue, options->wake_in_line);
+  ps_commit_queue_init(&log->commit_queue, options->wake_one_by_one);
   ps_flusher_init(&log->flusher);
   pthread_mutex_init(&log->file_sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
@@ -309,7 +309,7 @@ void ps_log_free(ps_log *log) {
     ps_topics_free(log->topics);
   }
   ps_live_close(log->live);
-  ps_waits_free(log->writer.waiters);
+  ps_waiters_free(log->writer.waiters);
   free(log->writer.staging);
   ps_log_release(log);
 }

@@ -303,7 +303,7 @@ typedef struct ps_options {
   uint32_t message_size_max;
   uint32_t flush_interval_ms; /* 0: sync only when asked */
   uint32_t writeback_bytes;   /* early write-back each so many; 0: none */
-  uint32_t wake_in_line;      /* 1: callers share a lock: commit_queue.h */
+  uint32_t wake_one_by_one;   /* 1: callers share a lock: commit_queue.h */
   uint32_t store_host_size;   /* 8 or 20 */
   uint8_t store_host[20];     /* address, then port, big-endian */
 } ps_options;

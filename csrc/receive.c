@@ -27,14 +27,14 @@ static int64_t receive(int32_t file, uint8_t *buffer, uint64_t size,
 }
 
 int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
-                   uint32_t is_waiting, ps_patience *patience) {
+                   uint32_t is_waiting, ps_spin *spin) {
   atomic_fetch_add(&ps_receives, 1);
   int64_t got = receive(file, buffer, size, MSG_DONTWAIT);
   if (got != -EAGAIN || !is_waiting)
     return got;
   uint64_t begun = ps_monotonic_ns();
-  uint64_t until = begun + patience->look_ns;
-  if (patience->is_paid && !atomic_exchange(&is_spinning, 1)) {
+  uint64_t until = begun + spin->spin_ns;
+  if (spin->was_useful && !atomic_exchange(&is_spinning, 1)) {
     while (got == -EAGAIN && ps_monotonic_ns() < until) {
       sched_yield(); /* the sending process may need this very processor */
       got = receive(file, buffer, size, MSG_DONTWAIT);
@@ -46,6 +46,6 @@ int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
   got = receive(file, buffer, size, 0);
   /* After a sleep that a spin of this length would have spared, the next call
    * spins. */
-  patience->is_paid = got > 0 && ps_monotonic_ns() < until;
+  spin->was_useful = got > 0 && ps_monotonic_ns() < until;
   return got;
 }

@@ -13,11 +13,11 @@
 #include "pystore.h"
 
 /* What one socket's receiver remembers; all zero to begin with. */
-typedef struct ps_patience {
-  uint64_t look_ns; /* spins so long before it sleeps; 0: sleeps at once */
-  uint32_t is_paid; /* the last bytes came within that time */
+typedef struct ps_spin {
+  uint64_t spin_ns;    /* spins so long before it sleeps; 0: sleeps at once */
+  uint32_t was_useful; /* the last bytes came within that time */
   uint32_t reserved;
-} ps_patience;
+} ps_spin;
 
 /* Receives what is there, at most `size` bytes, as recv does; waits for the
  * first byte as long as the socket's own limit says, or not at all where
@@ -25,6 +25,6 @@ typedef struct ps_patience {
  * Answers how many came; 0: the peer has ended; a negative errno, -EAGAIN: none
  * in time. Threads: one per socket. */
 PS_API int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
-                          uint32_t is_waiting, ps_patience *patience);
+                          uint32_t is_waiting, ps_spin *spin);
 
 #endif

@@ -53,7 +53,7 @@ typedef struct mark {
   waiter *last;
 } mark;
 
-struct ps_waits {
+struct ps_waiters {
   pthread_mutex_t lock;
   _Atomic uint32_t waiting;
   _Atomic uint32_t entered; /* how often a thread came, so far */
@@ -63,10 +63,10 @@ struct ps_waits {
   _Atomic uint32_t holders;
   waiter *wake_first; /* the wake list */
   waiter *wake_last;
-  uint32_t awake;   /* woken threads that have not woken others yet */
-  uint32_t in_line; /* a woken thread wakes one other, not two */
-  uint32_t count;   /* of marks */
-  pid_t owner;      /* a child has neither the threads nor a sound lock */
+  uint32_t awake;      /* woken threads that have not woken others yet */
+  uint32_t one_by_one; /* a woken thread wakes one other, not two */
+  uint32_t count;      /* of marks */
+  pid_t owner;         /* a child has neither the threads nor a sound lock */
   mark marks[PS_WAITS_MARKS];
 };
 
@@ -79,7 +79,7 @@ static struct timespec timespec_of(uint64_t ns) {
 
 #if HAS_FUTEX
 /* Sleeps once, as long as the state is `seen`; may return for no reason. */
-static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
+static void sleep_while(ps_waiters *waits, waiter *w, uint32_t seen,
                         uint64_t deadline) {
   (void)waits;
   struct timespec until = timespec_of(deadline);
@@ -89,7 +89,7 @@ static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
 
 /* After the store the waiter may be gone with its thread's stack: the wake
  * uses the address only, and a stray wake is harmless to any futex. */
-static void wake(ps_waits *waits, waiter *w) {
+static void wake(ps_waiters *waits, waiter *w) {
   w->entered = atomic_load(&waits->entered);
   atomic_store(&w->state, WOKEN);
   syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -103,7 +103,7 @@ static void finish(waiter *w) {
   (void)w;
 }
 #else
-static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
+static void sleep_while(ps_waiters *waits, waiter *w, uint32_t seen,
                         uint64_t deadline) {
   pthread_mutex_lock(&waits->lock);
   if (atomic_load(&w->state) != seen) {
@@ -126,7 +126,7 @@ static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
 }
 
 /* Under the lock: the waiter is gone once its thread has seen the state. */
-static void wake(ps_waits *waits, waiter *w) {
+static void wake(ps_waiters *waits, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   w->entered = atomic_load(&waits->entered);
   atomic_store(&w->state, WOKEN);
@@ -154,7 +154,7 @@ static void finish(waiter *w) {
 
 /* Searches from the end of the list: a later waiter mostly waits for a higher
  * offset. */
-static void insert(ps_waits *waits, mark *m, waiter *w) {
+static void insert(ps_waiters *waits, mark *m, waiter *w) {
   waiter *before = m->last;
   while (before != NULL && before->end > w->end)
     before = before->before;
@@ -183,7 +183,7 @@ static void set_first(mark *m, waiter *first) {
   atomic_store(&m->first_end, first == NULL ? NO_WAITER : first->end);
 }
 
-static void remove_from(ps_waits *waits, mark *m, waiter *w) {
+static void remove_from(ps_waiters *waits, mark *m, waiter *w) {
   if (w->before == NULL) {
     set_first(m, w->next);
   } else {
@@ -197,7 +197,7 @@ static void remove_from(ps_waits *waits, mark *m, waiter *w) {
 }
 
 /* Moves the waiters for at most `offset` from a list into the wake list. */
-static void move_reached(ps_waits *waits, mark *m, uint64_t offset) {
+static void move_reached(ps_waiters *waits, mark *m, uint64_t offset) {
   waiter *first = m->first, *last = NULL;
   uint32_t count = 0;
   waiter *w = first;
@@ -219,7 +219,7 @@ static void move_reached(ps_waits *waits, mark *m, uint64_t offset) {
 }
 
 /* Takes the next waiter out of the wake list; NULL: none is left. */
-static waiter *take_next(ps_waits *waits) {
+static waiter *take_next(ps_waiters *waits) {
   waiter *w = waits->wake_first;
   if (w != NULL) {
     waits->wake_first = w->next;
@@ -233,13 +233,13 @@ static waiter *take_next(ps_waits *waits) {
 /* Wakes the next waiters, on a thread that was woken. A single waiter does not
  * yield to the thread that raised the mark: that would take a fifth of the time
  * from one append to the next, or more. */
-static void wake_others(ps_waits *waits, const waiter *w) {
-  if (waits->in_line && !w->is_alone)
+static void wake_others(ps_waiters *waits, const waiter *w) {
+  if (waits->one_by_one && !w->is_alone)
     ps_yield_until_entered(&waits->entered, w->entered);
   pthread_mutex_lock(&waits->lock);
   waits->awake--;
   waiter *one = take_next(waits);
-  waiter *other = waits->in_line ? NULL : take_next(waits);
+  waiter *other = waits->one_by_one ? NULL : take_next(waits);
   pthread_mutex_unlock(&waits->lock);
   if (one != NULL)
     wake(waits, one);
@@ -249,7 +249,7 @@ static void wake_others(ps_waits *waits, const waiter *w) {
 
 /* Wakes the first of the wake list, unless a woken thread will; gives the lock
  * up. */
-static void start_waking(ps_waits *waits) {
+static void start_waking(ps_waiters *waits) {
   waiter *first = waits->awake == 0 ? take_next(waits) : NULL;
   if (first != NULL)
     first->is_alone = waits->wake_first == NULL;
@@ -259,7 +259,7 @@ static void start_waking(ps_waits *waits) {
 }
 
 /* Leaves the list, unless the mark reached the waiter meanwhile. */
-static int32_t give_up(ps_waits *waits, mark *m, waiter *w) {
+static int32_t give_up(ps_waiters *waits, mark *m, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   int32_t is_listed = atomic_load(&w->state) == WAITS;
   if (is_listed)
@@ -271,7 +271,7 @@ static int32_t give_up(ps_waits *waits, mark *m, waiter *w) {
 /* Sleeps until woken, and wakes others then; or until the deadline. A waiter in
  * the wake list has no deadline any more: it is woken soon, and others are
  * woken after it. */
-static void sleep_until(ps_waits *waits, mark *m, waiter *w,
+static void sleep_until(ps_waiters *waits, mark *m, waiter *w,
                         uint64_t deadline) {
   uint32_t seen;
   while ((seen = atomic_load(&w->state)) != WOKEN) {
@@ -285,7 +285,7 @@ static void sleep_until(ps_waits *waits, mark *m, waiter *w,
 
 /* ---- The calls --------------------------------------------------------- */
 
-static ps_status no_mark(const ps_waits *waits, uint32_t number,
+static ps_status no_mark(const ps_waiters *waits, uint32_t number,
                          ps_error *error) {
   return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
                  "no mark %u: there are %u, from 0 on", number, waits->count);
@@ -293,17 +293,17 @@ static ps_status no_mark(const ps_waits *waits, uint32_t number,
 
 /* A forked child has none of the threads that wait, and a lock that one of
  * them may have held. */
-static int32_t is_forked(const ps_waits *waits) {
+static int32_t is_forked(const ps_waiters *waits) {
   return waits->owner != getpid();
 }
 
-ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
-                        ps_error *error) {
+ps_status ps_waiters_open(uint32_t marks, uint32_t one_by_one,
+                          ps_waiters **waits, ps_error *error) {
   if (marks < 1 || marks > PS_WAITS_MARKS)
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
                    "%u marks: 1 to %d can be waited for", marks,
                    PS_WAITS_MARKS);
-  ps_waits *made = calloc(1, sizeof *made);
+  ps_waiters *made = calloc(1, sizeof *made);
   if (made == NULL)
     return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET,
                    "no memory for %u marks to wait for", marks);
@@ -311,7 +311,7 @@ ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
   for (uint32_t i = 0; i < marks; i++)
     atomic_store(&made->marks[i].first_end, NO_WAITER);
   atomic_store(&made->holders, 1);
-  made->in_line = in_line;
+  made->one_by_one = one_by_one;
   made->count = marks;
   made->owner = getpid();
   *waits = made;
@@ -319,7 +319,7 @@ ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
 }
 
 /* Wakes the waiters for at most `offset`, where the mark is. */
-static void wake_reached(ps_waits *waits, mark *m, uint64_t offset) {
+static void wake_reached(ps_waiters *waits, mark *m, uint64_t offset) {
   /* A waiter stores its end first and reads the mark then, a raise does both in
    * the other order: one of the two sees the other. */
   if (atomic_load(&m->first_end) > offset || is_forked(waits))
@@ -329,8 +329,8 @@ static void wake_reached(ps_waits *waits, mark *m, uint64_t offset) {
   start_waking(waits);
 }
 
-ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
-                         ps_error *error) {
+ps_status ps_waiters_raise(ps_waiters *waits, uint32_t mark_number,
+                           uint64_t offset, ps_error *error) {
   if (mark_number >= waits->count)
     return no_mark(waits, mark_number, error);
   mark *m = &waits->marks[mark_number];
@@ -343,8 +343,8 @@ ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
   return PS_OK;
 }
 
-ps_status ps_waits_ring(ps_waits *waits, uint32_t mark_number,
-                        ps_error *error) {
+ps_status ps_waiters_notify(ps_waiters *waits, uint32_t mark_number,
+                            ps_error *error) {
   if (mark_number >= waits->count)
     return no_mark(waits, mark_number, error);
   mark *m = &waits->marks[mark_number];
@@ -352,8 +352,8 @@ ps_status ps_waits_ring(ps_waits *waits, uint32_t mark_number,
   return PS_OK;
 }
 
-ps_status ps_waits_advance(ps_waits *waits, uint32_t mark_number,
-                           ps_error *error) {
+ps_status ps_waiters_advance(ps_waiters *waits, uint32_t mark_number,
+                             ps_error *error) {
   if (mark_number >= waits->count)
     return no_mark(waits, mark_number, error);
   atomic_fetch_add(&waits->marks[mark_number].offset, 1);
@@ -361,7 +361,7 @@ ps_status ps_waits_advance(ps_waits *waits, uint32_t mark_number,
 }
 
 /* Answers 0 if the mark is there already, or no thread may wait any more. */
-static int32_t enlist(ps_waits *waits, mark *m, waiter *w) {
+static int32_t enlist(ps_waiters *waits, mark *m, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   int32_t waits_now = !atomic_load(&waits->has_ended);
   if (waits_now) {
@@ -377,7 +377,7 @@ static int32_t enlist(ps_waits *waits, mark *m, waiter *w) {
 
 /* Spins for a while, if no other thread waits and the last sleep was short: to
  * be woken takes longer than most waits last. Answers 1 if the mark came. */
-static int32_t spin_for(ps_waits *waits, mark *m, uint64_t end, uint64_t now,
+static int32_t spin_for(ps_waiters *waits, mark *m, uint64_t end, uint64_t now,
                         uint64_t deadline) {
   if (!atomic_load(&waits->pays_to_spin) || atomic_load(&waits->waiting) > 0 ||
       atomic_exchange(&waits->is_spinning, 1))
@@ -395,21 +395,22 @@ static int32_t spin_for(ps_waits *waits, mark *m, uint64_t end, uint64_t now,
   /* The thread that raised the mark, mostly a link's receiver, holds the
    * interpreter's lock until it is back in the core: a thread that asks for
    * that lock now would sleep for it. */
-  if (waits->in_line)
+  if (waits->one_by_one)
     ps_yield_until_entered(&ps_receives, receives);
   return 1;
 }
 
 /* After a sleep that a spin would have spared, the next wait spins. */
-static void note_sleep(ps_waits *waits, mark *m, uint64_t end, uint64_t begun) {
+static void note_sleep(ps_waiters *waits, mark *m, uint64_t end,
+                       uint64_t begun) {
   uint32_t is_short =
       atomic_load(&m->offset) >= end && ps_monotonic_ns() < begun + PS_SPIN_NS;
   atomic_store(&waits->pays_to_spin, is_short);
 }
 
-ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
-                        uint64_t timeout_ns, uint32_t *outcome,
-                        ps_error *error) {
+ps_status ps_waiters_wait(ps_waiters *waits, uint32_t mark_number, uint64_t end,
+                          uint64_t timeout_ns, uint32_t *outcome,
+                          ps_error *error) {
   if (mark_number >= waits->count)
     return no_mark(waits, mark_number, error);
   mark *m = &waits->marks[mark_number];
@@ -438,24 +439,24 @@ ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
   return PS_OK;
 }
 
-uint64_t ps_waits_mark(ps_waits *waits, uint32_t mark_number) {
+uint64_t ps_waiters_mark(ps_waiters *waits, uint32_t mark_number) {
   if (mark_number >= waits->count)
     return PS_NO_OFFSET;
   return atomic_load(&waits->marks[mark_number].offset);
 }
 
-const uint64_t *ps_waits_word(ps_waits *waits, uint32_t mark_number) {
+const uint64_t *ps_waiters_word(ps_waiters *waits, uint32_t mark_number) {
   if (mark_number >= waits->count)
     return NULL;
   _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "one word");
   return (const uint64_t *)&waits->marks[mark_number].offset;
 }
 
-uint32_t ps_waits_waiting(ps_waits *waits) {
+uint32_t ps_waiters_waiting(ps_waiters *waits) {
   return atomic_load(&waits->waiting);
 }
 
-void ps_waits_end(ps_waits *waits) {
+void ps_waiters_end(ps_waiters *waits) {
   if (is_forked(waits))
     return;
   pthread_mutex_lock(&waits->lock);
@@ -465,11 +466,11 @@ void ps_waits_end(ps_waits *waits) {
   start_waking(waits);
 }
 
-void ps_waits_hold(ps_waits *waits) {
+void ps_waiters_hold(ps_waiters *waits) {
   atomic_fetch_add(&waits->holders, 1);
 }
 
-void ps_waits_free(ps_waits *waits) {
+void ps_waiters_free(ps_waiters *waits) {
   if (waits == NULL || atomic_fetch_sub(&waits->holders, 1) > 1)
     return;
   if (!is_forked(waits))

@@ -209,9 +209,9 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
   if (writer->waiters != NULL) {
     ps_error ignored; /* every handle has a mark 0 */
     if (writer->is_quiet)
-      (void)ps_waits_advance(writer->waiters, 0, &ignored);
+      (void)ps_waiters_advance(writer->waiters, 0, &ignored);
     else
-      (void)ps_waits_ring(writer->waiters, 0, &ignored);
+      (void)ps_waiters_notify(writer->waiters, 0, &ignored);
   }
   return PS_OK;
 }

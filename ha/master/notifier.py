@@ -30,7 +30,7 @@ class Notifier:
 
     def __init__(self, log: LogHandle | None = None) -> None:
         # All waiters wake at once: each sender has a slave of its own to serve.
-        self._waits = OffsetWaiters(1, in_line=False)
+        self._waits = OffsetWaiters(1, one_by_one=False)
         self._lock = threading.Lock()
         self._helpers: tuple[Callable[[], bool], ...] = ()
         self._log = log

@@ -61,7 +61,7 @@ class LogOptions:
             raise InvalidError(f"{self}: {error}") from error
         options.mode = lib.PS_MODE_WRITE if self.writable else lib.PS_MODE_READ
         options.property_crc = int(self.property_crc)
-        options.wake_in_line = int(HAS_GIL)
+        options.wake_one_by_one = int(HAS_GIL)
         options.store_host_size = len(host)
         ffi.memmove(options.store_host, host, len(host))
         return options

@@ -32,11 +32,11 @@ _unpack_appended = struct.Struct("=QQqqQ").unpack
 _tuple_new = tuple.__new__
 
 # A look-up in `lib` takes half as long as the call.
-_ps_log_append_quietly = lib.ps_log_append_quietly
-_ps_waits_append = lib.ps_waits_append
-_ps_waits_raise = lib.ps_waits_raise
-_ps_waits_ring = lib.ps_waits_ring
-_ps_waits_wait = lib.ps_waits_wait
+_ps_log_append_quietly = lib.ps_log_append_no_wake
+_ps_waits_append = lib.ps_waiters_append
+_ps_waits_raise = lib.ps_waiters_raise
+_ps_waits_ring = lib.ps_waiters_notify
+_ps_waits_wait = lib.ps_waiters_wait
 
 
 class WaitOutcome(IntEnum):
@@ -62,7 +62,7 @@ class OffsetWaiters:
 
     Args:
         marks: their number, at most 8; each begins at offset 0.
-        in_line: each woken waiter wakes one other, since all need the GIL; else two.
+        one_by_one: each woken waiter wakes one other, since all need the GIL; else two.
 
     Raises:
         InvalidError: no mark, or too many.
@@ -71,19 +71,19 @@ class OffsetWaiters:
 
     __slots__ = ("_waits", "_words")
 
-    def __init__(self, marks: int, *, in_line: bool = HAS_GIL) -> None:
-        made = ffi.new("ps_waits **")
+    def __init__(self, marks: int, *, one_by_one: bool = HAS_GIL) -> None:
+        made = ffi.new("ps_waiters **")
         scratch = borrow()
         try:
-            status = lib.ps_waits_open(marks, int(in_line), made, scratch.error)
+            status = lib.ps_waiters_open(marks, int(one_by_one), made, scratch.error)
         except (OverflowError, TypeError) as error:  # what cffi raises
             raise InvalidError(f"{marks!r} marks: {error}") from error
         check(status, scratch.error)
         give_back(scratch)
         # A running call keeps a reference, so it is not freed under a waiter.
-        self._waits: CData = ffi.gc(made[0], lib.ps_waits_free)
+        self._waits: CData = ffi.gc(made[0], lib.ps_waiters_free)
         self._words = {
-            mark: lib.ps_waits_word(self._waits, mark) for mark in range(marks)
+            mark: lib.ps_waiters_word(self._waits, mark) for mark in range(marks)
         }
 
     def raise_to(self, mark: int, offset: int) -> None:
@@ -234,7 +234,7 @@ class OffsetWaiters:
         Each publication of a log notifies mark 0 from now on, until `stop_notifying`.
         """
         scratch = borrow()
-        check(lib.ps_log_ring(log.pointer, self._waits, scratch.error), scratch.error)
+        check(lib.ps_log_notify(log.pointer, self._waits, scratch.error), scratch.error)
         give_back(scratch)
 
     def stop_notifying(self, log: LogHandle) -> None:
@@ -242,7 +242,7 @@ class OffsetWaiters:
         Ends `notify_on_publish`; call it before the last reference is dropped.
         """
         scratch = borrow()
-        check(lib.ps_log_ring(log.pointer, ffi.NULL, scratch.error), scratch.error)
+        check(lib.ps_log_notify(log.pointer, ffi.NULL, scratch.error), scratch.error)
         give_back(scratch)
 
     def mark(self, mark: int) -> int:
@@ -263,7 +263,7 @@ class OffsetWaiters:
         """
         The number of waiting threads.
         """
-        count: int = lib.ps_waits_waiting(self._waits)
+        count: int = lib.ps_waiters_waiting(self._waits)
         return count
 
     def end(self) -> None:
@@ -273,4 +273,4 @@ class OffsetWaiters:
         Marks still rise, and a wait for an offset that a mark has reached returns
         ``REACHED``.
         """
-        lib.ps_waits_end(self._waits)
+        lib.ps_waiters_end(self._waits)

@@ -35,8 +35,8 @@ class Receiver:
     def __init__(self, connected: socket.socket) -> None:
         # Read the descriptor each time: after a close it may be another file's.
         self._socket = connected
-        self._patience = ffi.new("ps_patience *")
-        self._patience.look_ns = _LOOK_NS
+        self._patience = ffi.new("ps_spin *")
+        self._patience.spin_ns = _LOOK_NS
 
     def receive_into(self, room: memoryview, *, is_waiting: bool = True) -> int:
         """

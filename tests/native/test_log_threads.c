@@ -214,7 +214,7 @@ static void a_flusher_works_beside_many_threads(void) {
   ps_log_free(s->log);
   s->options.writeback_bytes = 8192;
   s->options.flush_interval_ms = 1;
-  s->options.wake_in_line = 1;
+  s->options.wake_one_by_one = 1;
   CHECK(PS_OK, store_recover(s, 0));
   bystander beside;
   worker *workers = begin(s, THREADS, APPENDS, 2);

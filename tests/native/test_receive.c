@@ -28,28 +28,28 @@ static pair connected(int32_t limit_ms) {
 /* What is there comes without a wait, up to the size; then the end. */
 static void bytes_that_are_there_are_received_at_once(void) {
   pair p = connected(0);
-  ps_patience patience = {.look_ns = SPIN_NS};
+  ps_spin spin = {.spin_ns = SPIN_NS};
   uint8_t room[4];
   CHECK(6, write(p.theirs, "abcdef", 6));
   close(p.theirs);
-  CHECK(4, ps_receive(p.ours, room, sizeof room, 1, &patience));
-  CHECK(2, ps_receive(p.ours, room, sizeof room, 0, &patience));
+  CHECK(4, ps_receive(p.ours, room, sizeof room, 1, &spin));
+  CHECK(2, ps_receive(p.ours, room, sizeof room, 0, &spin));
   CHECK('e', room[0]);
-  CHECK(0, ps_receive(p.ours, room, sizeof room, 1, &patience));
+  CHECK(0, ps_receive(p.ours, room, sizeof room, 1, &spin));
   close(p.ours);
-  CHECK(-EBADF, ps_receive(p.ours, room, sizeof room, 1, &patience));
+  CHECK(-EBADF, ps_receive(p.ours, room, sizeof room, 1, &spin));
 }
 
 /* No bytes in time is -EAGAIN, after spinning or not; after a long wait the
  * next call does not spin. */
 static void a_timeout_is_eagain(void) {
   pair p = connected(5);
-  ps_patience patience = {.look_ns = SPIN_NS, .is_paid = 1};
+  ps_spin spin = {.spin_ns = SPIN_NS, .was_useful = 1};
   uint8_t room[4];
-  CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 0, &patience));
-  CHECK(1, patience.is_paid);
-  CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 1, &patience));
-  CHECK(0, patience.is_paid);
+  CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 0, &spin));
+  CHECK(1, spin.was_useful);
+  CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 1, &spin));
+  CHECK(0, spin.was_useful);
   close(p.ours);
   close(p.theirs);
 }
@@ -58,14 +58,14 @@ static void a_timeout_is_eagain(void) {
  * came late the thread sleeps, or this would take as long as a spin. */
 static void it_spins_only_while_spinning_pays(void) {
   pair p = connected(5);
-  ps_patience patience = {.look_ns = LONG_NS};
+  ps_spin spin = {.spin_ns = LONG_NS};
   uint8_t room[4];
   uint64_t begun = ps_monotonic_ns();
   for (uint32_t i = 0; i < 5; i++) {
-    CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 1, &patience));
+    CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 1, &spin));
     CHECK(1, write(p.theirs, "x", 1));
-    CHECK(1, ps_receive(p.ours, room, sizeof room, 1, &patience));
-    CHECK(0, patience.is_paid); /* bytes without a wait say nothing */
+    CHECK(1, ps_receive(p.ours, room, sizeof room, 1, &spin));
+    CHECK(0, spin.was_useful); /* bytes without a wait say nothing */
   }
   CHECK(1, ps_monotonic_ns() - begun < LONG_NS / 2);
   close(p.ours);
@@ -83,13 +83,13 @@ static void *echo(void *argument) {
 /* Bytes that come while the thread spins, or sleeps, end the wait. */
 static void bytes_that_come_end_the_wait(void) {
   pair p = connected(0);
-  ps_patience patience = {.look_ns = SPIN_NS};
+  ps_spin spin = {.spin_ns = SPIN_NS};
   pthread_t thread;
   CHECK(0, pthread_create(&thread, NULL, echo, &p));
   for (uint32_t i = 0; i < 2000; i++) {
     uint8_t sent = (uint8_t)i, room = 0;
     CHECK(1, write(p.ours, &sent, 1));
-    CHECK(1, ps_receive(p.ours, &room, 1, 1, &patience));
+    CHECK(1, ps_receive(p.ours, &room, 1, 1, &spin));
     CHECK(sent, room);
   }
   shutdown(p.ours, SHUT_WR);

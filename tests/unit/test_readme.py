@@ -7,7 +7,10 @@ from __future__ import annotations
 from readme import absolute_links
 
 SOURCE = "https://code.example/pystore"
-TEXT = "[a](docs/spark.md#columns), [c](https://c.example/), [d](#d), [mail](mailto:e@f.example)"
+TEXT = (
+    "[a](docs/spark.md#columns), [c](https://c.example/), [d](#d), "
+    "[mail](mailto:e@f.example)"
+)
 
 
 def test_links_into_the_project_show_the_pages_of_the_release() -> None:

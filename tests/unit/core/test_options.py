@@ -39,7 +39,7 @@ def test_options_are_the_struct_of_the_core() -> None:
         packed.property_crc,
         packed.store_host_size,
     )
-    assert packed.wake_in_line == getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert packed.wake_one_by_one == getattr(sys, "_is_gil_enabled", lambda: True)()
     host = bytes(ffi.buffer(packed.store_host))
     assert bytes([0, 1, *[0] * 13, 2, 0, 0, 0, 9]) == host
 

@@ -41,7 +41,7 @@ def test_each_publication_rings(log: CommitLog) -> None:
 
 def test_growth_of_the_log_wakes_the_waiters(log: CommitLog) -> None:
     """Only the log notifies."""
-    waiters = OffsetWaiters(1, in_line=False)
+    waiters = OffsetWaiters(1, one_by_one=False)
     waiters.notify_on_publish(log.writer.log)
     outcomes: list[WaitOutcome] = []
     thread = threading.Thread(
