@@ -26,7 +26,8 @@
 typedef struct ps_waiters ps_waiters;
 
 /* Makes marks 0 to `marks` - 1, at most PS_WAITS_MARKS, all at offset 0.
- * `one_by_one`: 1 where the threads that wait share a lock, as `wake_one_by_one`.
+ * `one_by_one`: 1 where the threads that wait share a lock, as in
+ * `wake_one_by_one`.
  * Ownership: *waits is the caller's until ps_waiters_free. Threads: [any].
  * Status: PS_E_INVALID (no marks, or too many), PS_E_MEMORY. */
 PS_API ps_status ps_waiters_open(uint32_t marks, uint32_t one_by_one,
@@ -57,8 +58,8 @@ PS_API ps_status ps_waiters_wait(ps_waiters *waits, uint32_t mark, uint64_t end,
 PS_API ps_status ps_waiters_notify(ps_waiters *waits, uint32_t mark,
                                    ps_error *error);
 
-/* Moves a mark up by one, as ps_waiters_notify does, and wakes no thread: a thread
- * that comes to wait sees it, one that sleeps does not.
+/* Moves a mark up by one, as ps_waiters_notify does, and wakes no thread: a
+ * thread that comes to wait sees it, one that sleeps does not.
  * Threads: [any]. Status: PS_E_INVALID (no such mark). */
 PS_API ps_status ps_waiters_advance(ps_waiters *waits, uint32_t mark,
                                     ps_error *error);
@@ -84,8 +85,8 @@ PS_API ps_status ps_log_append_no_wake(ps_log *log, const uint8_t *messages,
                                        ps_error *error);
 
 /* From now on each publication of the log moves mark 0 of `waiters` up by one,
- * as ps_waiters_notify does, until this is called with another one, or NULL. The
- * log holds it as long.
+ * as ps_waiters_notify does, until this is called with another one, or NULL.
+ * The log holds it as long.
  * Threads: [serial]. Status: PS_E_CLOSED, PS_E_FORKED. */
 PS_API ps_status ps_log_notify(ps_log *log, ps_waiters *waiters,
                                ps_error *error);

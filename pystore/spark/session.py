@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,10 @@ def open_session(
                 f"this Python ({sys.executable}) has no {package}: "
                 "pip install 'pystore-commitlog[spark]'"
             )
+    # PySpark 4.3 warns of every pandas 3, which works here. spark-submit puts what a
+    # program writes to standard error into its output, where JSON stands alone.
+    text = "PySpark does not yet fully support pandas"
+    warnings.filterwarnings("ignore", text, FutureWarning)
     # PySpark is needed from here on; the package alone must not need it.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 

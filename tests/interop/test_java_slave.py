@@ -302,8 +302,8 @@ def test_a_killed_java_slave_keeps_the_records_it_had_cut(
 @pytest.mark.parametrize(
     ("title", "left_out"),
     [
-        ("A Java slave of our master:", SLAVE_LEFT_OUT),
-        ("A Java master of our slave:", MASTER_LEFT_OUT),
+        ("A Java slave of a pystore master:", SLAVE_LEFT_OUT),
+        ("A Java master of a pystore slave:", MASTER_LEFT_OUT),
     ],
 )
 def test_the_rules_left_out_here_are_those_of_the_docs(
