@@ -39,9 +39,9 @@ def test_a_module_that_never_was_is_not_found() -> None:
     An import with a mistake fails as it always does.
     """
     with pytest.raises(
-        ModuleNotFoundError, match=r"No module named 'pystore\.mesages'"
+        ModuleNotFoundError, match=r"No module named 'pystore\.no_such_module'"
     ):
-        import_module("pystore.mesages")
+        import_module("pystore.no_such_module")
     with pytest.raises(AttributeError, match="has no attribute 'NoSuchName'"):
         _ = stored_names.NoSuchName
 
