@@ -76,7 +76,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_the_examples_of_a_page_run_one_after_another(page: Path, shell: Path) -> None:
     """
-    Whoever copies the examples into an empty folder sees them work.
+    A reader who copies the examples into an empty folder sees them work.
     """
     assert [] == list(shell.iterdir())
     text = page.read_text(encoding="utf-8")

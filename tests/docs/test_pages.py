@@ -126,7 +126,7 @@ def test_the_floors_of_the_core_are_those_that_are_enforced() -> None:
 @pytest.mark.parametrize("page", ["format.md", "crash-safety.md"])
 def test_each_cited_section_has_a_heading(page: str) -> None:
     """
-    Who follows a citation finds the section.
+    A reader who follows a citation finds the section.
     """
     cited = {
         re.sub(r"\s+(?:\*\s+)?", " ", name)

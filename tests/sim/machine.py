@@ -1,6 +1,6 @@
 """
-A machine with a broker on it: a store that stays, with who the broker is and how often
-it started, and processes of which each is another incarnation.
+A machine with a broker: a durable store, which has the identity of the broker and the
+number of its starts, and processes, each with another incarnation.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Scenarios: histories as text, one command per line.
     cluster 3 learners 1 min 2   brokers, then what is unusual; 1 is master
     cluster 3 controllers 3      which are 0, -1 and -2; 0 leads, -10 are the records
     cluster 3 at-once            all begin together, so ids are as they come
-    cluster 3 legacy 2,3 java 2  who follows by the legacy protocol, and who records
+    cluster 3 legacy 2,3 java 2  slaves with the legacy protocol, and which records
                                  epochs as a Java master does (RMQ-R137)
     cluster 3 boasting 3         whose acks say more than it holds
     cluster 3 clocks 0=1.1,1=0.9 rates of their clocks

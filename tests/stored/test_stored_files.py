@@ -229,7 +229,7 @@ def test_a_stored_store_is_read_by_queue_and_appended_to(
 
 def test_a_stored_controller_describes_the_same_set(tmp_path: Path) -> None:
     """
-    Its master, epochs, members and who is in sync.
+    Its master, epochs, members and SyncStateSet.
     """
     with serving(unpack("controller", tmp_path)) as address:
         assert EXPECTED["controller"] == set_facts(address)

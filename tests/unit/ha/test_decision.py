@@ -18,6 +18,6 @@ def test_members_and_candidates_are_listed() -> None:
     assert not decision.lists(3)
 
 
-def test_where_no_set_is_told_everybody_may_be_listed() -> None:
+def test_without_a_known_set_every_broker_may_be_listed() -> None:
     """A missing list is no reason to wipe a log."""
     assert Decision(3, Member(1), "a:1").lists(3)

@@ -45,8 +45,8 @@ def test_what_is_there_comes_at_once(ends: Ends) -> None:
     assert receiver.receive_into(memoryview(room)) == 0
 
 
-def test_who_does_not_wait_is_told_that_nothing_came(ends: Ends) -> None:
-    """And so is who waits longer than the socket's own limit."""
+def test_a_receive_without_bytes_raises_blocking_io_error(ends: Ends) -> None:
+    """So does a receive that waits longer than the socket's own limit."""
     ours, _ = ends
     receiver, room = Receiver(ours), memoryview(bytearray(4))
     with pytest.raises(BlockingIOError):

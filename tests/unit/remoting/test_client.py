@@ -245,7 +245,7 @@ def test_a_connection_that_ends_is_forgotten_while_another_fails() -> None:
     run(main())
 
 
-def test_who_gives_up_takes_nobody_with_them() -> None:
+def test_a_cancelled_caller_ends_no_other_call() -> None:
     """
     Two wait for the same connection, one is cancelled.
     """

@@ -108,7 +108,7 @@ def test_a_slow_name_does_not_delay_the_round() -> None:
     run(main())
 
 
-def test_who_gives_up_takes_nobody_with_them() -> None:
+def test_a_cancelled_caller_ends_no_other_call() -> None:
     """The round continues for the other callers."""
 
     async def main() -> None:

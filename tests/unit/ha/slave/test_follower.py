@@ -1,6 +1,6 @@
 """
 A follower: the master's log, wherever that begins and whatever ours held, and a stop
-that nobody waits for.
+that no caller waits for.
 """
 
 from __future__ import annotations
