@@ -1,12 +1,14 @@
 """
 Builds the wheel: the packages, where their code lives, and the C core.
 
-Everything else about the project is in ``pyproject.toml``, but for the links of the
-description, which are made absolute here.
+Everything else about the project is in ``pyproject.toml``, except the links: those of
+the description are made absolute here, and those of the metadata lead to the repository
+that builds.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 import tomllib
@@ -16,15 +18,18 @@ from setuptools import setup
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "wheels"))
-from readme import absolute_links  # noqa: E402  from the folder just added
+from readme import (  # noqa: E402  from the folder just added
+    absolute_links,
+    project_urls,
+    repository,
+)
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
+SOURCE = repository(os.environ)
 README = absolute_links(
-    (ROOT / "README.md").read_text(encoding="utf-8"),
-    PROJECT.get("urls", {}).get("Source"),
-    PROJECT["version"],
+    (ROOT / "README.md").read_text(encoding="utf-8"), SOURCE, PROJECT["version"]
 )
 
 # A free-threaded interpreter has no abi3: its wheel gets an ordinary tag.
@@ -34,6 +39,7 @@ WHEEL = {} if FREE_THREADED else {"py_limited_api": "cp311"}
 setup(
     long_description=README,
     long_description_content_type="text/markdown",
+    project_urls=project_urls(SOURCE, PROJECT["version"]),
     packages=[
         "pystore",
         "pystore.bindings",

@@ -70,8 +70,8 @@ def check_source(path: Path, source: str) -> None:
     urls = found.get("project_urls", {})
     expect(
         urls.get("Source") == source,
-        f"{path.name}: its Source is {urls.get('Source')}: write Source = "
-        f'"{source}" under [project.urls] in pyproject.toml',
+        f"{path.name}: its Source is {urls.get('Source')}, not {source}: build it in "
+        "the workflow of that repository",
     )
     links = RELATIVE_LINK.findall(found.get("description", ""))
     expect(not links, f"{path.name}: these links lead nowhere on the index: {links}")
