@@ -64,7 +64,7 @@ def test_a_waiters_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
     assert log.append(message(1)).end == log.end_offset
 
 
-def test_a_ring_by_hand_counts_up() -> None:
+def test_an_explicit_notification_advances_the_mark() -> None:
     """For events that are not of the log."""
     waiters = OffsetWaiters(2)
     waiters.notify(1)

@@ -266,7 +266,7 @@ class TestTheStore:
         assert "correct" in effect.reason or "restore" in effect.reason
 
 
-def test_a_broker_that_was_cleaned_says_so(registering: Negotiation) -> None:
+def test_a_cleaned_broker_is_reported_as_cleaned(registering: Negotiation) -> None:
     """RMQ-R44: it continues, because an operator may re-admit it."""
     now = registering.answered(CallRefused(2010))
 

@@ -91,7 +91,7 @@ def test_candidates_are_waited_for_until_a_change_is_committed() -> None:
     assert members(1) == sets.any_set
 
 
-def test_our_own_mistakes_are_told() -> None:
+def test_local_violations_are_reported() -> None:
     """
     Two requests at once, a set without the master.
     """

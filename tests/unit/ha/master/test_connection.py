@@ -47,7 +47,7 @@ class TestEnds:
             (encode_legacy(LegacyAck(5)), "a frame of 2 bytes"),
         ],
     )
-    def test_garbage_is_closed_and_told(
+    def test_garbage_closes_the_connection_with_a_line(
         self, stage: MasterStage, raw: bytes, why: str
     ) -> None:
         """With what was wrong with it."""

@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(
     assert found.newer_epoch is None
 
 
-def test_a_release_that_is_not_served_is_told_so() -> None:
+def test_a_release_that_is_not_served_is_refused_with_its_version() -> None:
     """The version of the software, not of the protocol."""
     config = replace(TERMS, versions_refused=frozenset({"1.0"}))
     found = admit(shake(), EPOCH, config, ROSTER)
@@ -92,13 +92,13 @@ def test_a_broker_that_is_not_master_redirects_the_slave() -> None:
     assert nowhere.reason.endswith("is not the master")
 
 
-def test_a_slave_that_was_told_no_epoch_is_told_ours() -> None:
+def test_a_slave_without_an_epoch_receives_ours() -> None:
     """It compares with what it promised; a set without a controller works so."""
     assert verdict(epoch=-1).result is CheckResult.SUCCESS
 
 
 @pytest.mark.parametrize("changes", [{"epoch": 9}, {"last_epoch": 9}])
-def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
+def test_a_slave_with_a_newer_epoch_is_refused_by_a_stale_master(
     changes: dict[str, Any],
 ) -> None:
     """From the controller or its own table: another broker was master later."""
@@ -117,7 +117,7 @@ def test_only_a_broker_of_this_set_can_end_our_epoch(changes: dict[str, Any]) ->
     assert verdict(epoch=99, last_epoch=99, **changes).newer_epoch is None
 
 
-def test_a_busy_master_says_so() -> None:
+def test_a_busy_master_refuses_with_that_reason() -> None:
     """The slave comes back after a heartbeat."""
     found = verdict(set_view=replace(ROSTER, is_busy=True))
 

@@ -32,7 +32,7 @@ def _started(work: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def test_a_ring_after_the_look_is_not_slept_through() -> None:
+def test_a_notification_after_the_check_ends_the_sleep() -> None:
     """The count of before tells that something changed since."""
     notifier = Notifier()
     rings = notifier.count
@@ -88,7 +88,7 @@ def restless() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("restless")
-def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
+def test_no_notification_is_lost_between_a_check_and_a_sleep() -> None:
     """A counter is handed over twenty thousand times, one ring each."""
     notifier = Notifier()
     state = {"made": 0, "seen": 0}

@@ -148,7 +148,7 @@ def test_a_link_lost_in_the_handshake_leaves_no_session(
 
 
 @opened
-def test_shutdown_says_so_and_is_never_left(make: Callable[[], Bench]) -> None:
+def test_shutdown_is_reported_and_final(make: Callable[[], Bench]) -> None:
     """The machine absorbs."""
     bench = make()
     bench.connection.shutdown(0)

@@ -49,7 +49,7 @@ def confirm(bench: Bench, offset: int) -> None:
 
 
 @opened
-def test_an_idle_slave_is_told_the_confirm_offset_soon(
+def test_an_idle_slave_receives_the_confirm_offset_soon(
     make: Callable[[], Bench],
 ) -> None:
     """It does not wait for the heartbeat, and what it knows it is not told again."""
@@ -64,7 +64,7 @@ def test_an_idle_slave_is_told_the_confirm_offset_soon(
 
 
 @opened
-def test_a_busy_slave_is_told_the_confirm_offset_by_blocks(
+def test_a_busy_slave_receives_the_confirm_offset_with_blocks(
     make: Callable[[], Bench],
 ) -> None:
     """No frame is added where one goes every few milliseconds, or is about to."""
@@ -80,7 +80,7 @@ def test_a_busy_slave_is_told_the_confirm_offset_by_blocks(
 
 
 @opened
-def test_a_confirm_offset_that_stays_is_looked_at_less_and_less(
+def test_an_unchanged_confirm_offset_is_checked_less_and_less_often(
     make: Callable[[], Bench],
 ) -> None:
     """A set that waits for a slow member does not wake its master all the time."""

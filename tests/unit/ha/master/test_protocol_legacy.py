@@ -133,7 +133,7 @@ class TestHandshake:
 class TestTables:
     """RMQ-R198: what does not fit is cut."""
 
-    def test_a_table_that_fits_is_told_whole(self) -> None:
+    def test_a_table_that_fits_is_sent_whole(self) -> None:
         """Epochs of deleted bytes too: they may be the common ones."""
         log = replace(LOG, min_offset=2048)
 

@@ -57,7 +57,7 @@ OPENED = SessionOpened(
 class TestHandshake:
     """HANDSHAKE_SLAVE, and the answer."""
 
-    def test_a_slave_is_told_the_terms(self) -> None:
+    def test_a_slave_receives_the_configuration(self) -> None:
         """The frame limit is the lower one; the session has an id."""
         bench = Bench(replace(TERMS, frame_bytes_max=1 << 22))
         (frame,) = frames_in(bench.hear(shake()))
@@ -234,7 +234,7 @@ class TestAgreeing:
             ({}, 1500, 2, False),
         ],
     )
-    def test_a_member_that_our_log_has_outgrown_is_told_before_it_can_wipe(
+    def test_a_member_below_the_minimum_is_refused_before_it_can_wipe(
         self, listed: dict[str, Any], end: int, last_epoch: int, is_told: bool
     ) -> None:
         """What it holds may have been counted; others learn it from our epochs."""
@@ -270,7 +270,7 @@ class TestAgreeing:
             (3000, 2800)
         }
 
-    def test_a_slave_whose_disk_is_waited_for_is_told(self) -> None:
+    def test_a_slave_is_asked_to_flush_while_an_append_waits_for_its_disk(self) -> None:
         """With each block, beside what else that says."""
         bench = Bench().opened(EMPTY)
         bench.log = replace(bench.log, wants_flush=True)
@@ -286,7 +286,7 @@ class TestAgreeing:
         ("hello", "said"),
         [(SlaveFlag.LEARNER, TruncateFlag(0)), (SlaveFlag(0), TruncateFlag.LEARNER)],
     )
-    def test_a_learner_is_one_that_says_so_once(
+    def test_one_report_makes_a_learner(
         self, hello: SlaveFlag, said: TruncateFlag
     ) -> None:
         """RMQ-R203: it must never be counted by mistake."""

@@ -104,7 +104,7 @@ class TestBlocks:
         """The head is complete."""
         assert {block.crc_at for block in Bench().opened().blocks()} == {None}
 
-    def test_a_slave_overtaken_by_retention_is_told(self) -> None:
+    def test_a_slave_overtaken_by_retention_is_refused_with_the_minimum(self) -> None:
         """RMQ-R100: its next byte is gone."""
         bench = Bench().opened()
         bench.log = replace(LOG, min_offset=2048)

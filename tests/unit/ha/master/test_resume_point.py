@@ -72,7 +72,7 @@ def test_what_does_not_fit_the_table_is_no_agreement(
     assert reason in found
 
 
-def test_a_start_below_the_minimum_is_told_what_the_log_holds() -> None:
+def test_the_refusal_of_a_start_below_the_minimum_names_the_held_offsets() -> None:
     """RMQ-R100: an answer, not a silence."""
     found = find_resume_point(confirmed(), CUT_PREFIX, is_member=True)
 
@@ -82,7 +82,7 @@ def test_a_start_below_the_minimum_is_told_what_the_log_holds() -> None:
     )
 
 
-def test_no_common_point_is_told_what_the_log_holds() -> None:
+def test_the_refusal_without_a_common_point_names_the_held_offsets() -> None:
     """The slave may wipe, and come back empty."""
     body = confirmed(outcome=TruncateOutcome.NO_COMMON_POINT, epoch=-1, point=-1)
 

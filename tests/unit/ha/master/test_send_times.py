@@ -18,7 +18,7 @@ def told(*frames: tuple[int, int]) -> SendTimes:
     return times
 
 
-def test_a_slave_that_holds_less_than_any_frame_told_was_never_caught_up() -> None:
+def test_a_slave_below_every_sent_end_was_never_caught_up() -> None:
     """Nothing moves by sending alone (RMQ-R99)."""
     assert told((100, 1), (200, 2)).held(99) is None
 
@@ -54,7 +54,7 @@ def test_a_heartbeat_after_the_ack_counts_with_the_next_ack() -> None:
     st.lists(st.integers(0, 3), min_size=1, max_size=3 * SEND_TIMES_MAX),
     st.integers(0, 5000),
 )
-def test_forgotten_frames_make_a_slave_look_behind_never_ahead(
+def test_forgotten_frames_make_a_slave_seem_behind_and_never_ahead(
     steps: list[int], held: int
 ) -> None:
     """Room is bounded, and what is lost with it is lost on the safe side."""

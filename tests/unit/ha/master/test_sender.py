@@ -114,7 +114,7 @@ def test_an_appender_sends_for_a_sender_that_sleeps(stage: Stage) -> None:
     assert stage.end() is None
 
 
-def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
+def test_the_sender_thread_sends_after_a_plain_notification(stage: Stage) -> None:
     """An append without a waiting slave makes no call of the system."""
     stage.sleep()
     stage.frames.append(b"x")
@@ -125,7 +125,7 @@ def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
     assert stage.end() is None
 
 
-def test_what_waits_for_a_lock_is_the_threads(stage: Stage) -> None:
+def test_the_sender_thread_sends_when_the_lock_is_held(stage: Stage) -> None:
     """The appender does not wait."""
     stage.sleep()
     stage.is_locked = True
@@ -136,7 +136,7 @@ def test_what_waits_for_a_lock_is_the_threads(stage: Stage) -> None:
     assert stage.end() is None
 
 
-def test_what_the_system_does_not_take_is_the_threads(stage: Stage) -> None:
+def test_the_sender_thread_sends_the_rest_of_a_partial_write(stage: Stage) -> None:
     """It goes first; nothing overtakes it."""
     stage.sleep()
     large = bytes(range(256)) * (64 << 10)
@@ -147,7 +147,7 @@ def test_what_the_system_does_not_take_is_the_threads(stage: Stage) -> None:
     assert stage.end() is None
 
 
-def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
+def test_the_sender_thread_wakes_only_for_an_earlier_deadline(stage: Stage) -> None:
     """Sending may create a deadline, which only the sender keeps."""
     stage.sleep()
     stage.put(b"x")
@@ -163,7 +163,7 @@ def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
     assert stage.end() is None
 
 
-def test_trouble_is_the_threads(stage: Stage) -> None:
+def test_the_sender_thread_reports_a_broken_link(stage: Stage) -> None:
     """A broken link is no error of the appender."""
     stage.sleep()
     stage.error = LinkLost("it broke")

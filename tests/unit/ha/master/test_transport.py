@@ -233,7 +233,7 @@ class TestSending:
         with pytest.raises(LinkLost, match="the connection broke"):
             wire.send([bytes(1 << 20)] * 100, acquire)
 
-    def test_a_link_that_was_closed_says_so(
+    def test_a_closed_link_is_reported_as_closed(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """A late call gets an error of its own kind."""

@@ -161,7 +161,7 @@ def test_a_violation_that_a_connection_lets_out_ends_the_link(
 
 
 @pytest.mark.parametrize("retry", [Retry.OPERATOR, Retry.ASK_CONTROLLER, Retry.SOON])
-def test_a_refusal_is_told_once_and_tried_again(
+def test_a_refusal_is_logged_once_and_tried_again(
     master: LegacyMaster, log: ReplicaLog, retry: Retry
 ) -> None:
     """

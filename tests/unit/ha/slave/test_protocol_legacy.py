@@ -101,7 +101,7 @@ class TestHandshake:
 
         assert master.closed.retry is Retry.ASK_CONTROLLER
 
-    def test_a_master_may_lack_an_empty_epoch_that_the_controller_told(self) -> None:
+    def test_a_master_may_lack_an_empty_epoch_of_the_controller(self) -> None:
         """
         RMQ-R137: Java does not record it; the promise is the controller's epoch.
         """

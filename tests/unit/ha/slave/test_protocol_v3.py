@@ -141,7 +141,7 @@ class TestHandshake:
         assert expected == master.last()
         assert master.state is State.HANDSHAKE
 
-    def test_a_cut_is_told_once_it_is_durable(self) -> None:
+    def test_a_cut_is_reported_once_it_is_durable(self) -> None:
         """
         RMQ-R274: the frame follows the effect, which its owner carries out first.
         """
@@ -158,7 +158,7 @@ class TestHandshake:
         )
         assert expected == master.last()
 
-    def test_nothing_is_told_while_the_cut_is_under_way(self) -> None:
+    def test_nothing_is_sent_while_the_cut_is_under_way(self) -> None:
         """
         RMQ-R274 again, without an owner: no word before `did`.
         """

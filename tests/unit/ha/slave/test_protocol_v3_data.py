@@ -82,7 +82,7 @@ class TestTransfer:
         assert 8 == master.heard()[-2].body.received_offset  # type: ignore[union-attr]
         assert 8 == master.heard()[-2].body.confirm_offset  # type: ignore[union-attr]
 
-    def test_a_master_that_waits_for_our_disk_is_heard(self) -> None:
+    def test_a_request_to_flush_is_followed(self) -> None:
         """
         Until its bytes are durable; not for blocks without a waiting append.
         """
@@ -172,7 +172,7 @@ class TestTransfer:
         confirms = [e for e in master.owner.done if isinstance(e, Confirm)]
         assert [Confirm(8), Confirm(16)] == confirms
 
-    def test_what_gets_durable_is_told(self) -> None:
+    def test_durable_bytes_are_reported(self) -> None:
         """
         B9: all-synced waits for it; the same again is no news.
         """
