@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "clock.h"
 #include "error.h"
 #include "format.h"
 #include "sync.h"
@@ -167,7 +168,7 @@ static ps_status encode_request(ps_log *log, batch *b) {
     status = make_room(log, b, r->totals.bytes);
   if (status != PS_OK)
     return status;
-  int64_t now = log->env->wall_ms(log->env->self);
+  int64_t now = ps_clock_now(log);
   if (now > writer->store_ms)
     writer->store_ms = now;
   r->appended.store_ms = writer->store_ms;
@@ -404,6 +405,8 @@ ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error) {
   else if (atomic_load(&log->page->synced_end) < end) {
     request r = {.error = error, .commit = {.kind = PS_COMMIT_SYNC}};
     status = run(log, &r);
+  } else {
+    status = ps_sync_check_guard(log, error);
   }
   ps_log_leave(log);
   return status;

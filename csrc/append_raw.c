@@ -29,6 +29,18 @@ static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
   ps_flusher_grown(log, whole);
 }
 
+/* Remembers whether the nearest record has a property CRC that holds, but for
+ * those that differ (A6). */
+static void note_proof(ps_writer *writer, const ps_record *rows,
+                       uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    int32_t differs = (rows[i].proof & PS_PROOF_DIFFERS) != 0;
+    if (!differs || writer->proof_end != rows[i].offset)
+      writer->is_proved = !differs && (rows[i].proof & PS_PROOF_PROPERTY) != 0;
+    writer->proof_end = rows[i].offset + rows[i].size;
+  }
+}
+
 /* Scans up to so many records, and counts them in the queue table: a slave that
  * becomes master goes on behind them. */
 static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
@@ -41,6 +53,7 @@ static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
                            error);
   if (*answer == PS_SCAN_MEMORY)
     return PS_E_MEMORY;
+  note_proof(&log->writer, rows, count);
   ps_error counted; /* the scan's own text stays */
   ps_status status = ps_queues_note(log->queues, rows, count, &counted);
   if (status != PS_OK)
@@ -54,6 +67,16 @@ typedef struct raw_range {
   uint64_t from; /* log offset of data[0] */
   uint64_t size;
 } raw_range;
+
+/* The range as a window that a scan may read. */
+static ps_window window_of(const ps_log *log, const raw_range *given) {
+  const ps_segment *segment = log->writer.active;
+  ps_window window = {.data = given->data,
+                      .base = given->from,
+                      .size = segment->base + segment->size - given->from,
+                      .readable = given->size};
+  return window;
+}
 
 /* Scans the record that began before the range: it is in the file alone, and
  * only its own pages are mapped. */
@@ -90,11 +113,7 @@ static ps_status scan_begun(ps_log *log, const raw_range *given, ps_scan *scan,
 static ps_status scan_given(ps_log *log, const raw_range *given, ps_scan *scan,
                             ps_cursor *cursor, int32_t *answer,
                             ps_error *error) {
-  const ps_segment *segment = log->writer.active;
-  ps_window window = {.data = given->data,
-                      .base = given->from,
-                      .size = segment->base + segment->size - given->from,
-                      .readable = given->size};
+  ps_window window = window_of(log, given);
   ps_status status = PS_OK;
   do {
     uint64_t wanted = 0;
@@ -102,6 +121,75 @@ static ps_status scan_given(ps_log *log, const raw_range *given, ps_scan *scan,
         scan_rows(log, scan, &window, cursor, RAW_ROWS, answer, &wanted, error);
   } while (status == PS_OK && *answer == PS_STOP_ROWS);
   return status;
+}
+
+/* What is known of the property CRC of a neighbour. */
+enum { UNPROVED, PROVED, UNKNOWN };
+
+/* The nearest record behind the one at `offset`, as far as it is whole within
+ * the range, but for those that differ, too. */
+static int32_t proof_behind(const ps_log *log, const raw_range *given,
+                            uint64_t offset) {
+  ps_cursor cursor = {.offset = offset,
+                      .limit = given->from + given->size,
+                      .record_start = PS_NO_OFFSET,
+                      .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY |
+                                PS_PASS_COPIED | PS_CHECK_OFFSET};
+  ps_window window = window_of(log, given);
+  ps_scan scan;
+  ps_scan_init(&scan, NULL);
+  ps_record row = {0};
+  do {
+    uint32_t count = 0;
+    uint64_t wanted = 0;
+    ps_error error;
+    ps_scan_window(&scan, &window, &cursor, &row, 1, &count, &wanted, &error);
+    if (count == 0)
+      return UNKNOWN;
+  } while (row.proof & PS_PROOF_DIFFERS);
+  return row.proof & PS_PROOF_PROPERTY ? PROVED : UNPROVED;
+}
+
+/* The property CRC of the record at the cursor differs. Is it that of another
+ * record, which a broker copied (A6)? Not if the records around it have one
+ * that holds. What is behind it may not have arrived: then the record is
+ * refused behind a proved one, and the master sends it again. */
+static int32_t is_copied(const ps_log *log, const raw_range *given,
+                         const ps_cursor *cursor) {
+  const ps_writer *writer = &log->writer;
+  int32_t before = UNKNOWN;
+  if (writer->proof_end == cursor->offset && cursor->offset > 0)
+    before = writer->is_proved ? PROVED : UNPROVED;
+  if (before == UNPROVED)
+    return 1;
+  int32_t behind = UNKNOWN;
+  if (cursor->offset >= given->from)
+    behind = proof_behind(log, given, cursor->offset);
+  return before == PROVED ? behind == UNPROVED : behind != PROVED;
+}
+
+/* Scans on to the end of the range, or to a bad record. */
+static ps_status scan_range(ps_log *log, const raw_range *given, ps_scan *scan,
+                            ps_cursor *cursor, int32_t *answer,
+                            ps_error *error) {
+  ps_status status = PS_OK;
+  *answer = PS_STOP_ROWS;
+  while (status == PS_OK && *answer == PS_STOP_ROWS &&
+         cursor->offset < given->from)
+    status = scan_begun(log, given, scan, cursor, answer, error);
+  if (status == PS_OK && *answer == PS_STOP_ROWS)
+    status = scan_given(log, given, scan, cursor, answer, error);
+  return status;
+}
+
+/* Scans one record. */
+static ps_status pass_one(ps_log *log, const raw_range *given, ps_scan *scan,
+                          ps_cursor *cursor, int32_t *answer, ps_error *error) {
+  if (cursor->offset < given->from)
+    return scan_begun(log, given, scan, cursor, answer, error);
+  ps_window window = window_of(log, given);
+  uint64_t wanted = 0;
+  return scan_rows(log, scan, &window, cursor, 1, answer, &wanted, error);
 }
 
 /* Moves the published end over every record that is whole by now (A1), also
@@ -113,7 +201,6 @@ static ps_status publish_whole(ps_log *log, const raw_range *given,
   uint64_t received = given->from + given->size;
   ps_cursor cursor = {.offset = end,
                       .limit = segment->base + segment->size,
-                      .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
                       .record_end = end,
                       .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY |
@@ -121,12 +208,15 @@ static ps_status publish_whole(ps_log *log, const raw_range *given,
   ps_scan scan;
   ps_scan_init(&scan, log->topics);
   int32_t answer = PS_STOP_ROWS;
-  ps_status status = PS_OK;
-  while (status == PS_OK && answer == PS_STOP_ROWS &&
-         cursor.offset < given->from)
-    status = scan_begun(log, given, &scan, &cursor, &answer, error);
-  if (status == PS_OK && answer == PS_STOP_ROWS)
-    status = scan_given(log, given, &scan, &cursor, &answer, error);
+  ps_status status = scan_range(log, given, &scan, &cursor, &answer, error);
+  while (status == PS_OK && answer == PS_STOP_PROPERTY &&
+         is_copied(log, given, &cursor)) {
+    cursor.checks |= PS_PASS_COPIED;
+    status = pass_one(log, given, &scan, &cursor, &answer, error);
+    cursor.checks &= ~(uint32_t)PS_PASS_COPIED;
+    if (status == PS_OK && answer == PS_STOP_ROWS)
+      status = scan_range(log, given, &scan, &cursor, &answer, error);
+  }
   if (status != PS_OK)
     return status;
   /* A blank record is whole only when all of it has arrived. */

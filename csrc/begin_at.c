@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "error.h"
-#include "log_state.h"
+#include "sync.h"
 #include "writer.h"
 
 /* Is there nothing in the log, and can a segment begin at `base`? */
@@ -11,6 +11,8 @@ static ps_status check_begin(ps_log *log, uint64_t base, ps_error *error) {
   uint64_t size = log->segments.segment_size;
   uint64_t end = log->writer.received_end;
   ps_status status = ps_writer_check(log, PS_ACK_LEADER, error);
+  if (status == PS_OK)
+    status = ps_sync_check_guard(log, error);
   if (status != PS_OK)
     return status;
   if (base % size != 0 || base > INT64_MAX - size)

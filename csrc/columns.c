@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "columns_put.h"
+#include "put_text.h"
 
 #define HOST_TEXT_IPV4 27 /* 255.255.255.255:-2147483648 */
 #define HOST_TEXT_IPV6 53 /* the same with 39 in brackets */
@@ -49,52 +50,6 @@ ps_status ps_rows_bodies(const ps_rows *rows, ps_text_column *bodies,
   return PS_OK;
 }
 
-static uint8_t *put_decimal(uint8_t *to, uint32_t value) {
-  uint8_t digits[10];
-  uint32_t first = sizeof digits;
-  do {
-    digits[--first] = (uint8_t)('0' + value % 10);
-    value /= 10;
-  } while (value > 0);
-  memcpy(to, digits + first, sizeof digits - first);
-  return to + (sizeof digits - first);
-}
-
-static uint8_t *put_group(uint8_t *to, uint32_t group) {
-  assert(group <= UINT16_MAX);
-  uint32_t shift = 12;
-  while (shift > 0 && group >> shift == 0)
-    shift -= 4;
-  for (;; shift -= 4) {
-    *to++ = (uint8_t) "0123456789abcdef"[group >> shift & 15];
-    if (shift == 0)
-      return to;
-  }
-}
-
-/* Writes a host of 8 or 20 bytes; returns the end. */
-static uint8_t *put_host(uint8_t *to, const uint8_t *host, uint32_t size) {
-  if (size == PS_HOST_IPV4) {
-    for (uint32_t i = 0; i < 4; i++) {
-      to = put_decimal(to, host[i]);
-      *to++ = i < 3 ? '.' : ':';
-    }
-  } else {
-    *to++ = '[';
-    for (uint32_t i = 0; i < 16; i += 2) {
-      to = put_group(to, ps_load16(host + i));
-      *to++ = i < 14 ? ':' : ']';
-    }
-    *to++ = ':';
-  }
-  uint32_t port = ps_load32(host + size - 4);
-  if (port > INT32_MAX) {
-    *to++ = '-';
-    port = 0 - port;
-  }
-  return put_decimal(to, port);
-}
-
 /* The host that was written last, which by far most records repeat. */
 typedef struct last_host {
   uint8_t host[PS_HOST_IPV6];
@@ -113,7 +68,8 @@ static inline int32_t is_last(const last_host *last, const uint8_t *host,
 static void remember(last_host *last, const uint8_t *host, uint32_t size) {
   memcpy(last->host, host, size);
   last->host_size = size;
-  last->text_size = (uint32_t)(put_host(last->text, host, size) - last->text);
+  last->text_size =
+      (uint32_t)(ps_put_host(last->text, host, size) - last->text);
   assert(last->text_size <= HOST_TEXT_IPV6);
 }
 
@@ -152,18 +108,6 @@ ps_status ps_rows_hosts(const ps_rows *rows, uint32_t which,
   return PS_OK;
 }
 
-/* Writes four bytes as eight digits: each half byte into a byte of its own,
- * and 7 more where it is above 9, to get from '9' to 'A'. */
-static inline void put_hex(uint8_t *to, const uint8_t *bytes) {
-  uint64_t wide = ps_load32(bytes);
-  wide = (wide | wide << 16) & UINT64_C(0x0000FFFF0000FFFF);
-  wide = (wide | wide << 8) & UINT64_C(0x00FF00FF00FF00FF);
-  wide = (wide | wide << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-  uint64_t is_letter =
-      (wide + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
-  ps_store64(to, wide + UINT64_C(0x3030303030303030) + 7 * is_letter);
-}
-
 ps_status ps_rows_ids(const ps_rows *rows, ps_text_column *ids,
                       ps_error *error) {
   assert(rows && ids && error);
@@ -183,11 +127,11 @@ ps_status ps_rows_ids(const ps_rows *rows, ps_text_column *ids,
     ids->offsets[i] = (int32_t)used;
     uint8_t *to = ids->bytes + used;
     for (uint32_t at = 0; at < size; at += 4, to += 8)
-      put_hex(to, host + at);
+      ps_put_hex(to, host + at);
     uint8_t offset[8];
     ps_store64(offset, row->offset);
-    put_hex(to, offset);
-    put_hex(to + 8, offset + 4);
+    ps_put_hex(to, offset);
+    ps_put_hex(to + 8, offset + 4);
     used += 2 * (size + 8);
   }
   ids->offsets[rows->count] = (int32_t)used;

@@ -1,6 +1,9 @@
 /* What else holds the write lock: rolls, authority, confirm offset, queues. */
+#include "control.h"
+
 #include <inttypes.h>
 
+#include "clock.h"
 #include "error.h"
 #include "log_state.h"
 #include "tail.h"
@@ -20,6 +23,56 @@ ps_status ps_log_roll(ps_log *log, ps_error *error) {
   if (status == PS_OK && active != NULL &&
       log->writer.staged_from > active->base)
     status = ps_writer_roll(log, error);
+  ps_log_leave_exclusive(log, &commit);
+  return status;
+}
+
+/* What a failed append wrote lies above the end, and no raw record begins
+ * there. */
+static int32_t has_refused_bytes(const ps_log *log) {
+  const ps_writer *writer = &log->writer;
+  return writer->is_tail_dirty && !writer->is_broken &&
+         atomic_load(&writer->received_end) ==
+             atomic_load(&log->page->published_end);
+}
+
+ps_status ps_log_undo(ps_log *log, uint64_t *cut_offset, ps_error *error) {
+  ps_commit commit;
+  ps_status status =
+      ps_log_enter_exclusive(log, &commit, PS_COMMIT_EXCLUSIVE, error);
+  if (status != PS_OK)
+    return status;
+  ps_writer *writer = &log->writer;
+  status = ps_log_check_open(log, error);
+  if (status == PS_OK && has_refused_bytes(log)) {
+    ps_error ignored; /* the failure of the append is the one to report */
+    if (ps_tail_zero(log, &ignored) != PS_OK) {
+      writer->is_broken = 1;
+      log->cut_offset = writer->staged_from;
+    }
+  }
+  *cut_offset = writer->is_broken ? log->cut_offset : PS_NO_OFFSET;
+  ps_log_leave_exclusive(log, &commit);
+  return status;
+}
+
+ps_status ps_log_clock(ps_log *log, uint32_t is_accepted, ps_clock_state *state,
+                       ps_error *error) {
+  ps_commit commit;
+  ps_status status =
+      ps_log_enter_exclusive(log, &commit, PS_COMMIT_EXCLUSIVE, error);
+  if (status != PS_OK)
+    return status;
+  status = ps_log_check_open(log, error);
+  if (status == PS_OK) {
+    if (is_accepted)
+      ps_clock_accept(log);
+    const ps_env *env = log->env;
+    int64_t wall_ms = env->wall_ms(env->self);
+    state->store_ms = log->writer.store_ms;
+    state->now_ms = ps_clock_check(log, wall_ms);
+    state->ahead_ms = wall_ms - state->now_ms;
+  }
   ps_log_leave_exclusive(log, &commit);
   return status;
 }
@@ -131,14 +184,16 @@ ps_status ps_log_queues_reset(ps_log *log, ps_error *error) {
   return end_queues(log, &commit, in_cut, PS_OK);
 }
 
-ps_status ps_log_queues_fill(ps_log *log, uint8_t *buffer, uint64_t capacity,
-                             uint64_t *size, uint64_t *end, ps_error *error) {
+ps_status ps_log_queues_fill(ps_log *log, int32_t changed, uint8_t *buffer,
+                             uint64_t capacity, uint64_t *size, uint64_t *end,
+                             ps_error *error) {
   ps_commit commit;
   int32_t in_cut = 0;
   ps_status status = begin_queues(log, &commit, &in_cut, error);
   if (status != PS_OK)
     return status;
-  status = ps_queues_fill(log->queues, buffer, capacity, size, error);
+  status = changed ? ps_queues_take(log->queues, buffer, capacity, size, error)
+                   : ps_queues_fill(log->queues, buffer, capacity, size, error);
   *end = atomic_load(&log->page->published_end);
   return end_queues(log, &commit, in_cut, status);
 }

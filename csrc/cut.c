@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "control.h"
 #include "error.h"
+#include "sync.h"
 #include "tail.h"
 
 #define STEP_NONE 0
@@ -43,7 +45,6 @@ static ps_status check_boundary(ps_log *log, uint64_t offset, ps_error *error) {
   uint64_t base = first + (offset - first) / size * size;
   ps_cursor cursor = {.offset = base,
                       .limit = offset,
-                      .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
                       .checks = PS_CHECK_OFFSET};
   uint32_t count = 0;
@@ -97,6 +98,8 @@ void ps_log_abandon_cut(ps_log *log) {
 static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   ps_status status = ps_log_check_open(log, error);
   if (status == PS_OK)
+    status = ps_sync_check_guard(log, error);
+  if (status == PS_OK)
     status = check_boundary(log, offset, error);
   if (status == PS_OK)
     status = check_blocks(log, offset, error);
@@ -108,19 +111,39 @@ static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   return status;
 }
 
+/* Waits until no other commit runs, and holds all others back. */
+static ps_status enter_alone(ps_log *log, uint64_t offset, ps_error *error) {
+  if (atomic_load(&log->cut_owner) == ps_this_thread())
+    return ps_fail(error, PS_E_INVALID, offset,
+                   "this thread has begun a cut already: end it first");
+  ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+  int32_t leads = ps_commit_queue_enter(&log->commit_queue, &commit);
+  assert(leads);
+  (void)leads;
+  return PS_OK;
+}
+
 ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  if (atomic_load(&log->cut_owner) == ps_this_thread()) {
-    status = ps_fail(error, PS_E_INVALID, offset,
-                     "this thread has begun a cut already: end it first");
-  } else {
-    ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
-    int32_t leads = ps_commit_queue_enter(&log->commit_queue, &commit);
-    assert(leads);
-    (void)leads;
+  status = enter_alone(log, offset, error);
+  if (status == PS_OK)
     status = begin(log, offset, error);
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_hold(ps_log *log, uint64_t *end, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  status = enter_alone(log, PS_NO_OFFSET, error);
+  if (status == PS_OK) {
+    *end = atomic_load(&log->page->published_end);
+    status = begin(log, *end, error);
+    if (status == PS_OK && (status = ps_sync_published(log, error)) != PS_OK)
+      release_cut(log);
   }
   ps_log_leave(log);
   return status;

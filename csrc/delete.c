@@ -39,6 +39,8 @@ ps_status ps_log_delete_before(ps_log *log, uint64_t offset, uint32_t *removed,
     return status;
   status = ps_log_check_open(log, error);
   if (status == PS_OK)
+    status = ps_sync_check_guard(log, error);
+  if (status == PS_OK)
     status = delete_first(log, offset, removed, error);
   ps_log_leave_exclusive(log, &commit);
   return status;

@@ -26,12 +26,17 @@
 #define PS_FILE_NONE -1
 #define PS_FILE_UNSEEN -2
 
+#define PS_SIZE_DIRECTORY -1
+#define PS_SIZE_SPECIAL -2
+#define PS_SIZE_FAILED -4096 /* less the errno of a look at it */
+
 typedef void (*ps_env_visit)(void *argument, const char *name,
                              int64_t size_bytes);
 
 typedef struct ps_env {
   void *self;
-  /* Answers a descriptor. */
+  /* Answers a descriptor. A pipe is not waited for; -EINVAL: neither file nor
+   * directory. */
   int32_t (*open)(void *self, const char *path, int32_t mode);
   int32_t (*close)(void *self, int32_t file);
   int64_t (*size)(void *self, int32_t file);
@@ -55,8 +60,14 @@ typedef struct ps_env {
   /* Starts writing the range back, without waiting. */
   int32_t (*writeback)(void *self, int32_t file, uint64_t at, uint64_t size);
   int32_t (*rename)(void *self, const char *from, const char *to);
+  /* The same where nothing has the new name; else -EEXIST, and nothing is done.
+   */
+  int32_t (*rename_new)(void *self, const char *from, const char *to);
   int32_t (*remove)(void *self, const char *path);
-  /* Calls visit for each entry but `.` and `..`; directories have size -1. */
+  /* Calls visit for each entry but `.` and `..`; directories have size
+   * PS_SIZE_DIRECTORY, pipes, sockets and devices
+   * PS_SIZE_SPECIAL; where the system refuses to say what it is, PS_SIZE_FAILED
+   * less its errno. */
   int32_t (*list)(void *self, const char *path, ps_env_visit visit,
                   void *argument);
   int64_t (*free_bytes)(void *self, const char *path);
@@ -84,6 +95,12 @@ typedef struct ps_env {
 
 /* The real one. */
 const ps_env *ps_env_posix(void);
+
+/* The same, but for a directory that is open from now on: the paths in it that
+ * are written as `root` is are looked up from there, also after it has another
+ * name. *made is the caller's until ps_env_close. Answers 0 or -errno. */
+int32_t ps_env_anchor(const char *root, const ps_env **made);
+void ps_env_close(const ps_env *env); /* NULL is fine */
 
 /* For waits between threads, which are of no environment. */
 uint64_t ps_monotonic_ns(void);

@@ -32,17 +32,52 @@
 
 static const uint8_t zeros[ZERO_CHUNK];
 
+/* A directory that is kept open: the paths below it are looked up from there,
+ * wherever it has been renamed to, and whatever has its name since. */
+typedef struct anchor {
+  ps_env env;
+  int directory;
+  size_t size; /* of root */
+  char root[];
+} anchor;
+
+/* From where to look a path up; *path becomes what is looked up there. */
+static int from_of(void *self, const char **path) {
+  const anchor *a = self;
+  if (a == NULL || strncmp(*path, a->root, a->size) != 0)
+    return AT_FDCWD;
+  if ((*path)[a->size] == 0) {
+    *path = ".";
+    return a->directory;
+  }
+  if ((*path)[a->size] != '/')
+    return AT_FDCWD;
+  *path += a->size;
+  *path += strspn(*path, "/");
+  return a->directory;
+}
+
 static int32_t posix_open(void *self, const char *path, int32_t mode) {
-  (void)self;
-  int flags = O_CLOEXEC;
+  int flags = O_CLOEXEC | O_NONBLOCK; /* no wait for the other end of a pipe */
   if (mode == PS_FILE_READ)
     flags |= O_RDONLY;
   if (mode == PS_FILE_WRITE)
     flags |= O_RDWR;
   if (mode == PS_FILE_CREATE)
     flags |= O_RDWR | O_CREAT | O_EXCL;
-  int file = open(path, flags, 0644);
-  return file < 0 ? -errno : file;
+  int from = from_of(self, &path);
+  int file = openat(from, path, flags, 0644);
+  if (file < 0)
+    return -errno;
+  struct stat status;
+  int32_t result = fstat(file, &status) < 0  ? -errno
+                   : S_ISREG(status.st_mode) ? 0
+                   : S_ISDIR(status.st_mode) ? -EISDIR
+                                             : -EINVAL;
+  if (result == 0)
+    return file;
+  close(file);
+  return result;
 }
 
 static int32_t posix_close(void *self, int32_t file) {
@@ -94,11 +129,24 @@ static int64_t posix_write(void *self, int32_t file, const void *from,
   return done < 0 ? -errno : (int64_t)done;
 }
 
-/* Writes zeros where there is no better call, or where it is refused. */
+static int reads_zero(int32_t file, uint64_t at, uint64_t size) {
+  uint8_t buffer[PAGE];
+  assert(size <= PAGE);
+  int64_t got = posix_read(NULL, file, buffer, size, at);
+  return got > 0 && memcmp(buffer, zeros, (size_t)got) == 0;
+}
+
+/* Writes zeros where there is no better call, or where it is refused. A write
+ * into a hole needs space, which a full disk has not: there the hole, which
+ * reads as zeros, stays one. */
 static int32_t write_zeros(int32_t file, uint64_t at, uint64_t size) {
   while (size > 0) {
-    uint64_t chunk = size < ZERO_CHUNK ? size : ZERO_CHUNK;
+    uint64_t chunk = PAGE - at % PAGE;
+    if (chunk > size)
+      chunk = size;
     int64_t done = posix_write(NULL, file, zeros, chunk, at);
+    if (done == -ENOSPC && reads_zero(file, at, chunk))
+      done = (int64_t)chunk;
     if (done < 0)
       return (int32_t)done;
     assert((uint64_t)done <= chunk);
@@ -203,8 +251,8 @@ static int32_t posix_sync(void *self, int32_t file) {
 }
 
 static int32_t posix_sync_directory(void *self, const char *path) {
-  (void)self;
-  int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int from = from_of(self, &path);
+  int file = openat(from, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0)
     return -errno;
   int32_t result = fsync(file) < 0 ? -errno : 0;
@@ -225,21 +273,49 @@ static int32_t posix_writeback(void *self, int32_t file, uint64_t at,
 }
 
 static int32_t posix_rename(void *self, const char *from, const char *to) {
-  (void)self;
-  return rename(from, to) < 0 ? -errno : 0;
+  int old = from_of(self, &from);
+  int new = from_of(self, &to);
+  return renameat(old, from, new, to) < 0 ? -errno : 0;
+}
+
+/* Where the system has no rename that replaces nothing: a second name, which is
+ * refused where the name is taken, then the first one goes. */
+static int32_t link_and_unlink(int old, const char *from, int new,
+                               const char *to) {
+  if (linkat(old, from, new, to, 0) < 0)
+    return -errno;
+  return unlinkat(old, from, 0) < 0 ? -errno : 0;
+}
+
+static int32_t posix_rename_new(void *self, const char *from, const char *to) {
+  int old = from_of(self, &from);
+  int new = from_of(self, &to);
+#if PS_LINUX && defined(RENAME_NOREPLACE)
+  if (renameat2(old, from, new, to, RENAME_NOREPLACE) == 0)
+    return 0;
+  if (errno != EINVAL && errno != ENOSYS)
+    return -errno;
+#endif
+  return link_and_unlink(old, from, new, to);
 }
 
 static int32_t posix_remove(void *self, const char *path) {
-  (void)self;
-  return unlink(path) < 0 ? -errno : 0;
+  int from = from_of(self, &path);
+  return unlinkat(from, path, 0) < 0 ? -errno : 0;
 }
 
 static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
                           void *argument) {
-  (void)self;
-  DIR *directory = opendir(path);
-  if (directory == NULL)
+  int from = from_of(self, &path);
+  int file = openat(from, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0)
     return -errno;
+  DIR *directory = fdopendir(file);
+  if (directory == NULL) {
+    int32_t failed = -errno;
+    close(file);
+    return failed;
+  }
   int32_t result = 0;
   struct dirent *entry;
   while (errno = 0, (entry = readdir(directory)) != NULL) {
@@ -247,13 +323,14 @@ static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
       continue;
     struct stat status;
     if (fstatat(dirfd(directory), entry->d_name, &status, 0) < 0) {
-      if (errno == ENOENT)
-        continue; /* removed since: not an entry any more */
-      result = -errno;
-      break;
+      if (errno != ENOENT) /* else removed since: not an entry any more */
+        visit(argument, entry->d_name, PS_SIZE_FAILED - errno);
+      continue;
     }
-    visit(argument, entry->d_name,
-          S_ISDIR(status.st_mode) ? -1 : (int64_t)status.st_size);
+    int64_t size = S_ISREG(status.st_mode)   ? (int64_t)status.st_size
+                   : S_ISDIR(status.st_mode) ? PS_SIZE_DIRECTORY
+                                             : PS_SIZE_SPECIAL;
+    visit(argument, entry->d_name, size);
   }
   if (result == 0 && errno != 0 && entry == NULL)
     result = -errno;
@@ -262,11 +339,16 @@ static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
 }
 
 static int64_t posix_free_bytes(void *self, const char *path) {
-  (void)self;
-  struct statvfs status;
-  if (statvfs(path, &status) < 0)
+  int from = from_of(self, &path);
+  int file = openat(from, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0)
     return -errno;
-  return (int64_t)(status.f_bavail * status.f_frsize);
+  struct statvfs status;
+  int64_t result = fstatvfs(file, &status) < 0
+                       ? -errno
+                       : (int64_t)(status.f_bavail * status.f_frsize);
+  close(file);
+  return result;
 }
 
 #if PS_LINUX
@@ -440,6 +522,7 @@ const ps_env *ps_env_posix(void) {
       .sync_directory = posix_sync_directory,
       .writeback = posix_writeback,
       .rename = posix_rename,
+      .rename_new = posix_rename_new,
       .remove = posix_remove,
       .list = posix_list,
       .free_bytes = posix_free_bytes,
@@ -453,4 +536,34 @@ const ps_env *ps_env_posix(void) {
       .boottime_ns = posix_boottime_ns,
   };
   return &env;
+}
+
+int32_t ps_env_anchor(const char *root, const ps_env **made) {
+  size_t size = strlen(root);
+  while (size > 1 && root[size - 1] == '/')
+    size--;
+  anchor *a = malloc(sizeof *a + size + 1);
+  if (a == NULL)
+    return -ENOMEM;
+  a->directory = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (a->directory < 0) {
+    int32_t failed = -errno;
+    free(a);
+    return failed;
+  }
+  a->env = *ps_env_posix();
+  a->env.self = a;
+  a->size = size;
+  memcpy(a->root, root, size);
+  a->root[size] = 0;
+  *made = &a->env;
+  return 0;
+}
+
+void ps_env_close(const ps_env *env) {
+  if (env == NULL)
+    return;
+  anchor *a = env->self;
+  close(a->directory);
+  free(a);
 }

@@ -19,7 +19,18 @@ from pathlib import Path
 from cffi import FFI
 
 CSRC = Path(__file__).parent
-_NAMES = ("pystore.h", "columns.h", "wire.h", "waiters.h", "receive.h", "lock.h")
+_NAMES = (
+    "pystore.h",
+    "columns.h",
+    "json_lines.h",
+    "wire.h",
+    "waiters.h",
+    "receive.h",
+    "lock.h",
+    "control.h",
+    "ill.h",
+    "reader.h",
+)
 HEADERS = tuple(CSRC / name for name in _NAMES)
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

@@ -15,10 +15,11 @@
 struct ps_live {
   ps_live_page *page;
   int32_t writable;
+  pid_t claimed_by; /* the process that opened it and has not begun; 0: none */
   _Atomic uint32_t holders; /* its opener, and the logs that use it */
 };
 
-#define ADVICE "restore meta/ from a backup, or move meta/ away and open again"
+#define ADVICE "make it again with `pystore doctor STORE --apply`"
 
 ps_status ps_live_create(const char *path, ps_error *error) {
   _Static_assert(sizeof(ps_live_page) <= PS_LIVE_SIZE, "one page");
@@ -48,6 +49,15 @@ static ps_status map_page(const char *path, int file, int32_t writable,
   struct stat status;
   if (fstat(file, &status) < 0)
     return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s", path);
+  if (!S_ISREG(status.st_mode))
+    return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
+                   "%s: not a regular file: " ADVICE, path);
+  if (writable && status.st_nlink > 1)
+    return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
+                   "%s: the file has %lu names, so another store shares it (a "
+                   "copy by hard links): put a copy in its place here: cp -p "
+                   "live live.new && mv live.new live",
+                   path, (unsigned long)status.st_nlink);
   if (status.st_size != PS_LIVE_SIZE)
     return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
                    "%s: %lld bytes, a live page has %d: " ADVICE, path,
@@ -71,7 +81,8 @@ static ps_status map_page(const char *path, int file, int32_t writable,
 
 ps_status ps_live_open(const char *path, int32_t writable, ps_live **live,
                        ps_error *error) {
-  int file = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+  int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK;
+  int file = open(path, flags);
   if (file < 0 && errno == ENOENT)
     return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
                    "%s: no live page: " ADVICE, path);
@@ -88,6 +99,11 @@ ps_status ps_live_open(const char *path, int32_t writable, ps_live **live,
     munmap(page, PS_LIVE_SIZE);
     return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory", path);
   }
+  /* Before the new writer looks at a byte: what the one before it, which must
+   * have lost its lock, still acknowledges is written by then (A18). */
+  opened->claimed_by = writable ? getpid() : 0;
+  if (writable)
+    atomic_fetch_or(&page->incarnation, PS_LIVE_CLAIMED);
   opened->page = page;
   opened->writable = writable;
   atomic_init(&opened->holders, 1);
@@ -106,6 +122,13 @@ void ps_live_close(ps_live *live) {
     return;
   munmap(live->page, PS_LIVE_SIZE);
   free(live);
+}
+
+void ps_live_unclaim(ps_live *live) {
+  /* A forked child has no part of it. */
+  if (live->claimed_by != 0 && live->claimed_by == getpid())
+    atomic_fetch_and(&live->page->incarnation, ~PS_LIVE_CLAIMED);
+  live->claimed_by = 0;
 }
 
 ps_live_page *ps_live_words_of(ps_live *live) {
@@ -127,7 +150,7 @@ void ps_live_read(ps_live *live, ps_live_words *words) {
   boot[1] = atomic_load(&page->boot_id[1]);
   memcpy(words->boot_id, boot, sizeof words->boot_id);
   words->format = atomic_load(&page->format);
-  words->incarnation = atomic_load(&page->incarnation);
+  words->incarnation = atomic_load(&page->incarnation) & ~PS_LIVE_CLAIMED;
   words->mount_id = atomic_load(&page->mount_id);
   words->published_end = atomic_load(&page->published_end);
   words->synced_end = atomic_load(&page->synced_end);
@@ -144,6 +167,12 @@ ps_status ps_live_begin(ps_live *live, const ps_live_words *words,
                    "the live page was opened for reading");
   ps_live_page *page = live->page;
   uint64_t boot[2];
+  uint64_t before = atomic_load(&page->incarnation);
+  uint64_t incarnation = words->incarnation;
+  if (before == (incarnation | PS_LIVE_CLAIMED))
+    incarnation = before; /* the words of before, for a time */
+  else
+    live->claimed_by = 0;
   memcpy(boot, words->boot_id, sizeof boot);
   atomic_store(&page->boot_id[0], 0);
   atomic_store(&page->boot_id[1], 0);
@@ -155,7 +184,7 @@ ps_status ps_live_begin(ps_live *live, const ps_live_words *words,
   atomic_store(&page->synced_end, words->synced_end);
   atomic_store(&page->confirm_offset, words->confirm_offset);
   atomic_store(&page->min_offset, words->min_offset);
-  atomic_store(&page->incarnation, words->incarnation);
+  atomic_store(&page->incarnation, incarnation);
   atomic_store(&page->mount_id, words->mount_id);
   atomic_store(&page->boot_id[1], boot[1]);
   atomic_store(&page->boot_id[0], boot[0]);

@@ -13,6 +13,10 @@
 #define PS_LIVE_MAGIC 0x5053544C49564531 /* "PSTLIVE1" */
 #define PS_LIVE_SIZE 4096
 #define PS_LIVE_FORMAT 1
+/* A bit of the incarnation: a writer has opened the page and not begun yet. It
+ * makes the page another one's for the writer before it, should that one still
+ * run, and is no part of the number. */
+#define PS_LIVE_CLAIMED 0x8000000000000000
 
 typedef struct ps_live_page {
   _Atomic uint64_t magic;
@@ -26,6 +30,10 @@ typedef struct ps_live_page {
   _Atomic uint64_t min_offset;
   _Atomic uint64_t cut_generation;
   _Atomic uint64_t cut_offset;
+  /* Of the wall clock from boot time, in the boot whose first word this is; a
+   * writer leaves both to the next one. */
+  _Atomic uint64_t clock_boot;
+  _Atomic int64_t clock_offset_ms;
 } ps_live_page;
 
 /* Keeps the page mapped until one more ps_live_close. */

@@ -15,6 +15,7 @@
 #include "commit_queue.h"
 #include "env.h"
 #include "live.h"
+#include "lock.h"
 #include "pystore.h"
 #include "queues.h"
 #include "record.h"
@@ -34,12 +35,28 @@
 #define PS_PAD 65536U
 #define PS_PAD_SYNCED 1048576U
 
+/* Why a log is poisoned: what is_poisoned holds, or 0. */
+#define PS_POISON_WRITE_BACK 1
+#define PS_POISON_LOST 2 /* the store may be another writer's (A18) */
+
+/* Whether a reader awaits a writer that begins. */
+#define PS_AWAIT_NONE 0
+#define PS_AWAIT_WRITER 1
+#define PS_AWAIT_OVER 2 /* it did, and follows the page now */
+
 /* Stored by the holder of the write lock, read also after a sync. */
 typedef struct ps_authority {
   _Atomic uint64_t epoch;
   _Atomic uint64_t boottime_ns;
   _Atomic uint64_t wall_ms;
 } ps_authority;
+
+/* Which times the wall clock may say: clock.h. */
+typedef struct ps_clock {
+  int64_t offset_ms; /* of the wall clock from boot time */
+  int64_t until_ms;  /* times up to here need no look at boot time */
+  uint32_t has_offset;
+} ps_clock;
 
 typedef struct ps_writer {
   uint8_t *staging;              /* encoded, not yet written */
@@ -51,14 +68,17 @@ typedef struct ps_writer {
   uint64_t last_staged;          /* last record encoded, or PS_NO_OFFSET */
   _Atomic uint64_t last_offset;  /* last record published */
   int64_t store_ms;              /* newest store time given out */
-  ps_segment *active;            /* NULL: the next append creates one */
+  ps_clock clock;
+  ps_segment *active; /* NULL: the next append creates one */
   ps_authority authority;
   ps_stamp stamp;
   ps_record_cache cache;
   uint32_t has_failed;        /* a write failed; discard before going on */
   uint32_t wants_sync;        /* a sync follows what is staged */
   uint32_t is_tail_dirty;     /* bytes above the end may be non-zero */
-  uint32_t is_broken;         /* a cut failed half-way: no appends */
+  uint32_t is_broken;         /* bytes above cut_offset stay: no appends */
+  uint64_t proof_end;         /* raw records up to here said is_proved */
+  uint32_t is_proved;         /* the property CRC before proof_end holds */
   uint32_t is_quiet;          /* a publication wakes no waiter */
   struct ps_waiters *waiters; /* its mark 0 counts publications; or NULL */
 } ps_writer;
@@ -76,6 +96,7 @@ typedef struct ps_flusher {
 struct ps_log {
   const ps_env *env;
   ps_options options;
+  const ps_env *anchor; /* its own env, or NULL */
   ps_segments segments;
   ps_commit_queue commit_queue;
   ps_writer writer;
@@ -84,14 +105,18 @@ struct ps_log {
   ps_live *live;                  /* NULL: page is own_page */
   ps_live_page *page;             /* the words that count */
   ps_live_page own_page;
+  ps_lock *lock;        /* what it writes under; NULL: not checked */
+  uint64_t incarnation; /* of the page when it was started */
   ps_topics *topics;
   ps_queues *queues;
-  _Atomic uint64_t limit;   /* a reader's own end; PS_NO_OFFSET: the page's */
+  _Atomic uint64_t limit;    /* a reader's own end; PS_NO_OFFSET: the page's */
+  _Atomic uint32_t awaiting; /* PS_AWAIT_*, of a reader: reader.h */
+  ps_live_words awaited;    /* with the cut generation that it has until then */
   _Atomic uint32_t users;   /* running calls */
   _Atomic uint32_t holders; /* held blocks, and the opener */
   _Atomic uint32_t is_closed;
   _Atomic uint32_t is_started;
-  _Atomic uint32_t is_poisoned;
+  _Atomic uint32_t is_poisoned; /* PS_POISON_*; the first one stays */
   uint32_t fork_stamp;
   /* A cut holds all other commits back from begin to end. */
   _Atomic uintptr_t cut_owner; /* ps_this_thread of the one that cuts, or 0 */
@@ -121,8 +146,23 @@ ps_status ps_log_check_open(ps_log *log, ps_error *error);
 /* A number that no other running thread has. */
 uintptr_t ps_this_thread(void);
 
+/* How often the log was cut, so far. A caller loads it before the end. */
+uint64_t ps_log_generation(ps_log *log);
+
 /* The end that this handle may read up to. */
 uint64_t ps_log_read_end(ps_log *log);
+
+/* Has the log a live page, of a writer of this boot? */
+int32_t ps_log_follows(ps_log *log);
+
+/* Was the log cut below `end` since `generation`? Status: PS_E_CUT. */
+ps_status ps_log_check_cut(ps_log *log, uint64_t generation, uint64_t end,
+                           ps_error *error);
+
+/* Is the live page still this writer's? */
+static inline int32_t ps_log_has_page(const ps_log *log) {
+  return atomic_load(&log->page->incarnation) == log->incarnation;
+}
 
 /* Begins a call that waits for the write lock and holds it exclusively. Status:
  * as ps_log_enter. */

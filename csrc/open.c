@@ -7,10 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "cut.h"
+#include "detach.h"
 #include "error.h"
 #include "flusher.h"
 #include "format.h"
+#include "ill.h"
 #include "sync.h"
 #include "tail.h"
 #include "waiters.h"
@@ -24,7 +27,7 @@ static ps_status check_options(const ps_options *options, ps_error *error) {
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
                    "segment size %" PRIu64 " is not within [%d, %d]", segment,
                    PS_RECORD_MIN + PS_BLANK_SIZE, INT32_MAX);
-  if (options->mode > PS_MODE_WRITE)
+  if (options->mode > PS_MODE_READ_ILL)
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "no such mode");
   if (options->message_size_max > INT32_MAX)
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
@@ -85,14 +88,16 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   pthread_mutex_init(&log->file_sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
-  status =
-      ps_segments_open(&log->segments, env, root, options->segment_size, error);
+  if (options->mode == PS_MODE_READ_ILL)
+    log->options.mode = PS_MODE_READ;
+  status = ps_segments_open(&log->segments, env, root, options->segment_size,
+                            options->mode == PS_MODE_READ_ILL, error);
   if (status != PS_OK) {
     ps_live_close(live);
     free(log);
     return status;
   }
-  if (live != NULL && options->mode == PS_MODE_READ)
+  if (live != NULL && log->options.mode == PS_MODE_READ)
     atomic_store(&log->segments.generation, PS_NO_OFFSET); /* none yet */
   if (live == NULL || options->mode == PS_MODE_WRITE)
     atomic_store(&log->limit, ps_segments_end(&log->segments));
@@ -112,7 +117,16 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
 
 ps_status ps_log_open(const char *root, const ps_options *options,
                       ps_live *live, ps_log **log, ps_error *error) {
-  return ps_log_open_env(ps_env_posix(), root, options, live, log, error);
+  const ps_env *anchor = NULL;
+  const ps_env *env = ps_env_posix();
+  if (ps_env_anchor(root, &anchor) == 0) /* else the listing says what fails */
+    env = anchor;
+  ps_status status = ps_log_open_env(env, root, options, live, log, error);
+  if (status == PS_OK)
+    (*log)->anchor = anchor;
+  else
+    ps_env_close(anchor);
+  return status;
 }
 
 /* Writes [from, to) again as it reads, and syncs it (A12): after a failed
@@ -206,7 +220,15 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
+  log->incarnation = atomic_load(&log->page->incarnation);
   status = check_start(log, start, error);
+  if (status == PS_OK)
+    status = ps_sync_check_guard(log, error);
+  /* The newest segment, if it takes the next appends; an older one that a cut
+   * makes the newest is copied. */
+  if (status == PS_OK &&
+      start->end + log->segments.segment_size > ps_segments_end(&log->segments))
+    status = ps_detach_refuse(&log->segments, start->end, error);
   uint32_t stranded = 0;
   start->segments_removed = 0;
   start->bytes_zeroed = start->bytes_rewritten = 0;
@@ -219,6 +241,7 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
   if (status == PS_OK) {
     ps_live_page *page = log->page;
     log->writer.store_ms = start->store_ms;
+    ps_clock_start(log);
     atomic_store(&log->writer.last_offset, start->last_offset);
     atomic_store(&page->published_end, start->end);
     atomic_store(&page->synced_end, start->end);
@@ -244,7 +267,10 @@ static void wait_for_users(ps_log *log) {
  * or the status says so. No other thread writes or syncs. */
 static ps_status finish(ps_log *log, ps_error *error) {
   ps_error tail;
-  ps_status status = PS_OK;
+  /* Zeros are written only where no other writer may be. */
+  ps_status status = ps_sync_check_guard(log, error);
+  if (status != PS_OK)
+    return status;
   if (!log->writer.is_broken)
     status = ps_tail_zero(log, &tail);
   ps_status synced = ps_sync_published(log, error);
@@ -255,8 +281,8 @@ static ps_status finish(ps_log *log, ps_error *error) {
     return synced;
   if (status == PS_OK && log->writer.is_broken)
     status = ps_fail(&tail, PS_E_IO, log->cut_offset,
-                     "%s: a cut at %" PRIu64
-                     " did not finish: opening the log finishes it",
+                     "%s: bytes above offset %" PRIu64
+                     " could not be removed: opening the log removes them",
                      log->segments.directory, log->cut_offset);
   if (status != PS_OK)
     *error = tail;
@@ -309,6 +335,7 @@ void ps_log_free(ps_log *log) {
     ps_topics_free(log->topics);
   }
   ps_live_close(log->live);
+  ps_lock_drop(log->lock);
   ps_waiters_free(log->writer.waiters);
   free(log->writer.staging);
   ps_log_release(log);

@@ -6,22 +6,6 @@
 
 #include "error.h"
 
-const char *ps_parse_fields(const uint8_t *data, const ps_record *record) {
-  assert(record->size >= PS_RECORD_MIN);
-  const uint8_t *properties = data + record->properties_at;
-  /* The born time may be 0: some clients send that. A lost page or sector that
-   * zeroes it takes the magic before it or the store time behind it along. */
-  if (record->store_ms == 0)
-    return "the store time is 0";
-  if (memchr(data + record->topic_at, 0, record->topic_size))
-    return "the topic holds a NUL";
-  if (memchr(properties, 0, record->properties_size))
-    return "the properties hold a NUL";
-  if (!ps_properties_parse(properties, record->properties_size))
-    return "the properties hold no entry";
-  return NULL;
-}
-
 /* Describes a record whose inner lengths do not add up. Reads only what lies
  * within `size` readable bytes. */
 static void describe_lengths(ps_error *error, const uint8_t *data,
@@ -106,16 +90,9 @@ static void describe_content(ps_error *error, uint32_t reason,
             "record at offset %" PRIu64 ": body CRC 0x%08" PRIx32
             " stored, 0x%08" PRIx32 " computed over %" PRIu32 " bytes",
             offset, record->body_crc, crc & PS_CRC_MASK, record->body_size);
-  } else if (reason == PS_STOP_PROPERTY) {
-    describe_property(error, data, record);
   } else {
-    assert(reason == PS_STOP_FIELDS);
-    const char *what = ps_parse_fields(data, record);
-    if (what == NULL)
-      describe_change(error, offset);
-    else
-      ps_fail(error, PS_E_CORRUPT, offset, "record at offset %" PRIu64 ": %s",
-              offset, what);
+    assert(reason == PS_STOP_PROPERTY);
+    describe_property(error, data, record);
   }
 }
 

@@ -126,15 +126,15 @@ int32_t ps_delay_level(const uint8_t *properties, uint32_t size) {
   uint32_t left = 0;
   if (!ps_properties_find(properties, size, "DELAY", &text, &left))
     return 0;
-  if (left > 1 && *text == '+') {
+  const uint8_t *end = text + left;
+  if (left > 1 && *text == '+')
     text++;
-    left--;
-  }
   int64_t level = 0;
-  for (; left > 0; left--, text++) {
-    if ((uint8_t)(*text - '0') >= 10)
+  while (text < end) {
+    int32_t digit = ps_java_digit(&text, end);
+    if (digit < 0)
       return 0;
-    level = level * 10 + (*text - '0');
+    level = level * 10 + digit;
     if (level > INT32_MAX)
       return 0;
   }

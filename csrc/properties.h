@@ -98,7 +98,7 @@ int64_t ps_tags_code(const uint8_t *topic, uint32_t topic_size,
                      const uint8_t *properties, uint32_t size,
                      int64_t store_ms);
 
-/* The value of DELAY if it is a decimal integer above 0, else 0. */
+/* The value of DELAY if Java reads it as an integer above 0, else 0. */
 int32_t ps_delay_level(const uint8_t *properties, uint32_t size);
 
 #endif

@@ -22,7 +22,7 @@
  *  7. The core never calls Python, never prints, never exits. Asserts guard
  *     its own mistakes, never the caller's arguments nor bytes on disk.
  *
- * Layouts: docs/format.md. Rules A1 to A15: docs/crash-safety.md.
+ * Layouts: docs/format.md. Rules A1 to A19: docs/crash-safety.md.
  */
 #ifndef PYSTORE_H
 #define PYSTORE_H
@@ -100,20 +100,20 @@ typedef struct ps_record {
 #define PS_PROOF_BODY 1     /* the body CRC was checked and holds */
 #define PS_PROOF_PROPERTY 2 /* a property CRC is there, checked, holds */
 #define PS_HAS_PROPERTY 4   /* a property CRC is there */
+#define PS_PROOF_DIFFERS 8  /* it differs, and the body CRC holds */
 
-/* What a scan checks and fills (bits of `checks`). Structure is always
- * checked: magic, size, lengths within the record and the segment. */
+/* What a scan checks beyond the structure, and fills: bits of `checks`. */
 #define PS_CHECK_BODY 1     /* body CRC */
 #define PS_CHECK_PROPERTY 2 /* property CRC, wherever there is one */
 #define PS_CHECK_OFFSET 4   /* embedded offset equals the real one */
-#define PS_CHECK_FIELDS 8   /* A6: time, NUL, properties, if no property CRC */
+#define PS_CHECK_FIELDS 8   /* retired: checks nothing */
 #define PS_WANT_TAGS 16     /* fill tags_code */
 #define PS_WANT_TOPIC 32    /* fill topic_id */
 #define PS_NEED_PROPERTY 64 /* a record without property CRC is bad */
 #define PS_CHECK_ONCE 128   /* no body CRC where a property CRC is checked */
+#define PS_PASS_COPIED 256  /* a property CRC that differs is no stop (A6) */
 
-/* Why a scan came back (`stop`). From PS_STOP_SIZE on: a bad record at
- * `offset`, whose reason this is. */
+/* Why a scan came back (`stop`); from PS_STOP_SIZE on: the bad record's. */
 #define PS_STOP_ROWS 1        /* the rows are full; call again */
 #define PS_STOP_LIMIT 2       /* the limit was reached */
 #define PS_STOP_ZERO 3        /* zero bytes: nothing was written here */
@@ -124,8 +124,8 @@ typedef struct ps_record {
 #define PS_STOP_BODY 8        /* body CRC differs */
 #define PS_STOP_PROPERTY 9    /* property CRC differs or is missing */
 #define PS_STOP_OFFSET 10     /* the record claims another offset */
-#define PS_STOP_FIELDS 11     /* A6: fields no writer leaves */
-#define PS_STOP_STALE 12      /* A8: store time falls back by over 3 s */
+#define PS_STOP_FIELDS 11     /* retired: no scan answers it */
+#define PS_STOP_STALE 12      /* retired: no scan answers it */
 #define PS_STOP_UNREADABLE 13 /* the file ends early or reading failed */
 #define PS_STOP_BLANK 14      /* a blank record of a wrong size */
 
@@ -133,13 +133,14 @@ typedef struct ps_record {
 typedef struct ps_cursor {
   uint64_t offset; /* in: a record start; out: where to go on, or the bad one */
   uint64_t limit;  /* in: stop at the first record not wholly below it */
-  uint64_t stale_above;  /* in: A8 applies from here; PS_NO_OFFSET: never */
   uint64_t record_start; /* in/out: last whole record; PS_NO_OFFSET: none */
   uint64_t record_end;   /* in/out: its end */
   int64_t record_ms;     /* in/out: its store time */
   uint64_t records;      /* in/out: counts whole records */
-  uint64_t unproved;     /* in/out: counts those without a property CRC */
+  uint64_t unproved;     /* in/out: counts those that no property CRC proves */
+  uint64_t differs;      /* in/out: counts those whose property CRC differs */
   uint64_t blanks;       /* in/out: counts blank records */
+  uint64_t seen;         /* in/out: 0 at first; 1 + the cut generation */
   uint32_t checks;       /* in: PS_CHECK_*, PS_WANT_*, PS_NEED_* */
   uint32_t stop;         /* out: PS_STOP_* */
 } ps_cursor;
@@ -277,6 +278,10 @@ PS_API ps_status ps_live_create(const char *path, ps_error *error);
 PS_API ps_status ps_live_open(const char *path, int32_t writable,
                               ps_live **live, ps_error *error);
 
+/* Takes back that a page opened for writing is the next writer's, if it has not
+ * begun: a refused opening changes nothing. Threads: [any]. */
+PS_API void ps_live_unclaim(ps_live *live);
+
 /* Gives it up; NULL is fine. It stays mapped while a log uses it.
  * Threads: [owner]. */
 PS_API void ps_live_close(ps_live *live);
@@ -366,7 +371,8 @@ PS_API void ps_forked(void);
  * Threads: [serial]; concurrent calls are written and synced together, and
  * wait while a cut runs.
  * Status: PS_E_INVALID (sizes; text says which message), PS_E_FULL,
- * PS_E_FENCED, PS_E_POISONED, PS_E_BUSY (a cut did not finish: reopen),
+ * PS_E_FENCED, PS_E_POISONED, PS_E_BUSY (a cut did not finish, or what a failed
+ * append wrote could not be removed: reopen),
  * PS_E_CORRUPT (the segment's rest is too small to end it), PS_E_IO,
  * PS_E_MEMORY. Nothing of a failed append is there, but for two: PS_E_FENCED,
  * where the authority ran out while it was written, and PS_E_POISONED with
@@ -456,11 +462,19 @@ PS_API ps_status ps_log_stranded(ps_log *log, uint64_t *bases,
 /* Scans records from cursor->offset; rows may be NULL (findings only).
  * Effect: fills rows[0..*count) and the cursor. A bad record is not a failure
  * of the call: cursor->stop says it, error->text describes it.
- * Threads: [any]. Status: PS_E_RANGE, PS_E_IO, PS_E_CUT (a reader's log was
- * cut below what was read; the rows are void). */
+ * Threads: [any]. Status: PS_E_RANGE, PS_E_IO, PS_E_CUT (the log was cut below
+ * what was read since the cursor began; the rows are void). */
 PS_API ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
                              uint32_t capacity, uint32_t *count,
                              ps_error *error);
+
+/* Finds the first record or blank record at or above `offset`, wholly below
+ * `limit` and within the segment of `offset`, that proves where it is: by its
+ * magic, lengths and embedded offset. Checksums are not checked, and bytes
+ * that cannot be read are passed over. Effect: *found is its offset, or
+ * PS_NO_OFFSET. Threads: [any]. Status: PS_E_RANGE. */
+PS_API ps_status ps_log_resync(ps_log *log, uint64_t offset, uint64_t limit,
+                               uint64_t *found, ps_error *error);
 
 /* Maps [offset, offset + size), as far as it is in one segment, so that a scan
  * that comes there need not: a hint for a thread that runs ahead of it.
@@ -469,11 +483,13 @@ PS_API ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
 PS_API ps_status ps_log_populate(ps_log *log, uint64_t offset, uint64_t *size,
                                  ps_error *error);
 
-/* Copies the record at `offset` and parses it (structure, embedded offset).
+/* Copies the record at `offset` and checks the copy: structure, embedded offset
+ * and `checks`, as in a scan.
  * Effect: *size is the record's size, also with PS_E_SPACE.
- * Threads: [any]. Status: PS_E_RANGE, PS_E_SPACE, PS_E_CORRUPT, PS_E_CUT. */
-PS_API ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
-                             uint32_t capacity, uint32_t *size,
+ * Threads: [any]. Status: PS_E_RANGE, PS_E_SPACE, PS_E_CORRUPT (also: no record
+ * begins there), PS_E_CUT. */
+PS_API ps_status ps_log_read(ps_log *log, uint64_t offset, uint32_t checks,
+                             uint8_t *buffer, uint32_t capacity, uint32_t *size,
                              ps_record *record, ps_error *error);
 
 /* The same of the record that an entry of a consume queue names: the 20 bytes
@@ -481,9 +497,9 @@ PS_API ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
  * Threads: [any]. Status: PS_E_RANGE also where no entry is: what is there, and
  * why, the queue itself tells. */
 PS_API ps_status ps_log_read_entry(ps_log *log, int32_t file, uint64_t at,
-                                   uint8_t *buffer, uint32_t capacity,
-                                   uint32_t *size, ps_record *record,
-                                   ps_error *error);
+                                   uint32_t checks, uint8_t *buffer,
+                                   uint32_t capacity, uint32_t *size,
+                                   ps_record *record, ps_error *error);
 
 /* A borrowed range of one segment, readable until released. */
 typedef struct ps_block {
@@ -519,11 +535,9 @@ PS_API ps_status ps_log_topic(ps_log *log, uint32_t topic_id, uint8_t *buffer,
                               uint32_t capacity, uint32_t *size,
                               ps_error *error);
 
-/* Queue form: u16 topic size, topic, i32 queue id, i64 next queue offset,
- * big-endian, back to back. */
-
-/* Raises next queue offsets to those in queue form. Threads: [serial].
- * Status: PS_E_INVALID, PS_E_MEMORY. */
+/* Raises next queue offsets to those in queue form: u16 topic size, topic, i32
+ * queue id, i64 next queue offset, big-endian, back to back.
+ * Threads: [serial]. Status: PS_E_INVALID, PS_E_MEMORY. */
 PS_API ps_status ps_log_queues_load(ps_log *log, const uint8_t *queues,
                                     uint64_t size, ps_error *error);
 
@@ -535,12 +549,13 @@ PS_API ps_status ps_log_queues_note(ps_log *log, const ps_record *rows,
 /* Forgets all queues (before a rebuild after a cut). Threads: [serial]. */
 PS_API ps_status ps_log_queues_reset(ps_log *log, ps_error *error);
 
-/* Fills the table in queue form, with the published end it belongs to.
- * *size is the size needed, *end the end, also with PS_E_SPACE.
- * Threads: [serial]. */
-PS_API ps_status ps_log_queues_fill(ps_log *log, uint8_t *buffer,
-                                    uint64_t capacity, uint64_t *size,
-                                    uint64_t *end, ps_error *error);
+/* Fills the table in queue form, or with `changed` what changed since the last
+ * such call, and the published end it belongs to. *size is the size needed,
+ * *end the end, also with PS_E_SPACE. Threads: [serial]. */
+PS_API ps_status ps_log_queues_fill(ps_log *log, int32_t changed,
+                                    uint8_t *buffer, uint64_t capacity,
+                                    uint64_t *size, uint64_t *end,
+                                    ps_error *error);
 
 /* ---- The log: cut and delete ----------------------------------------- */
 

@@ -26,6 +26,7 @@ typedef struct queue {
   uint32_t hash;
   int32_t queue_id;
   int64_t next;
+  struct queue *changed; /* the next changed one; itself: the last; NULL: not */
 } queue;
 
 struct ps_queues {
@@ -33,6 +34,7 @@ struct ps_queues {
   queue **blocks;
   uint32_t *slots;       /* number + 1, 0: free; at most half are taken */
   queue *recent[RECENT]; /* the last hits, by the low bits of their queue id */
+  queue *changed;        /* since the last take */
   uint32_t count;
   uint32_t blocks_count;
   uint32_t slots_mask;
@@ -90,6 +92,7 @@ void ps_queues_reset(ps_queues *queues) {
   memset(queues->slots, 0,
          ((size_t)queues->slots_mask + 1) * sizeof *queues->slots);
   queues->count = 0;
+  queues->changed = NULL;
   memset(queues->recent, 0, sizeof queues->recent);
 }
 
@@ -171,12 +174,21 @@ static queue *add(ps_queues *queues, const uint8_t *topic, uint32_t size,
   return fresh;
 }
 
+/* The caller may change the offset. */
+static int64_t *next_of(ps_queues *queues, queue *here) {
+  if (!here->changed) {
+    here->changed = queues->changed ? queues->changed : here;
+    queues->changed = here;
+  }
+  return &here->next;
+}
+
 int64_t *ps_queues_next(ps_queues *queues, const uint8_t *topic,
                         uint32_t topic_size, int32_t queue_id) {
   assert(queues && (topic || topic_size == 0));
   queue **recent = &queues->recent[(uint32_t)queue_id % RECENT];
   if (*recent && is_queue(*recent, topic, topic_size, queue_id))
-    return &(*recent)->next;
+    return next_of(queues, *recent);
   uint32_t hash = hash_of(topic, topic_size, queue_id);
   const uint32_t *slot = slot_of(queues, topic, topic_size, queue_id, hash);
   queue *found = *slot != 0 ? queue_at(queues, *slot - 1)
@@ -184,7 +196,7 @@ int64_t *ps_queues_next(ps_queues *queues, const uint8_t *topic,
   if (!found)
     return NULL;
   *recent = found;
-  return &found->next;
+  return next_of(queues, found);
 }
 
 static ps_status no_memory(ps_error *error) {
@@ -264,6 +276,21 @@ ps_status ps_queues_note(ps_queues *queues, const ps_record *rows,
   return PS_OK;
 }
 
+static ps_status no_space(uint64_t needed, uint64_t capacity, ps_error *error) {
+  return ps_fail(error, PS_E_SPACE, PS_NO_OFFSET,
+                 "the queues need %" PRIu64 " bytes, there are %" PRIu64,
+                 needed, capacity);
+}
+
+static uint8_t *put(uint8_t *to, const queue *here) {
+  ps_store16(to, (uint16_t)here->topic_size);
+  memcpy(to + 2, here->topic, here->topic_size);
+  to += 2 + here->topic_size;
+  ps_store32(to, (uint32_t)here->queue_id);
+  ps_store64(to + 4, (uint64_t)here->next);
+  return to + 12;
+}
+
 ps_status ps_queues_fill(const ps_queues *queues, uint8_t *buffer,
                          uint64_t capacity, uint64_t *size, ps_error *error) {
   assert(queues && size && (buffer || capacity == 0));
@@ -272,19 +299,35 @@ ps_status ps_queues_fill(const ps_queues *queues, uint8_t *buffer,
     needed += FORM_AROUND + queue_at(queues, i)->topic_size;
   *size = needed;
   if (needed > capacity)
-    return ps_fail(error, PS_E_SPACE, PS_NO_OFFSET,
-                   "the queues need %" PRIu64 " bytes, there are %" PRIu64,
-                   needed, capacity);
+    return no_space(needed, capacity, error);
   uint8_t *to = buffer;
-  for (uint32_t i = 0; i < queues->count; i++) {
-    const queue *here = queue_at(queues, i);
-    ps_store16(to, (uint16_t)here->topic_size);
-    memcpy(to + 2, here->topic, here->topic_size);
-    to += 2 + here->topic_size;
-    ps_store32(to, (uint32_t)here->queue_id);
-    ps_store64(to + 4, (uint64_t)here->next);
-    to += 12;
+  for (uint32_t i = 0; i < queues->count; i++)
+    to = put(to, queue_at(queues, i));
+  assert((uint64_t)(to - buffer) == needed);
+  return PS_OK;
+}
+
+/* The changed queue after this one; NULL: it is the last. */
+static queue *changed_after(const queue *here) {
+  return here->changed == here ? NULL : here->changed;
+}
+
+ps_status ps_queues_take(ps_queues *queues, uint8_t *buffer, uint64_t capacity,
+                         uint64_t *size, ps_error *error) {
+  assert(queues && size && (buffer || capacity == 0));
+  uint64_t needed = 0;
+  for (const queue *at = queues->changed; at; at = changed_after(at))
+    needed += FORM_AROUND + at->topic_size;
+  *size = needed;
+  if (needed > capacity)
+    return no_space(needed, capacity, error);
+  uint8_t *to = buffer;
+  for (queue *at = queues->changed, *after; at; at = after) {
+    to = put(to, at);
+    after = changed_after(at);
+    at->changed = NULL;
   }
+  queues->changed = NULL;
   assert((uint64_t)(to - buffer) == needed);
   return PS_OK;
 }

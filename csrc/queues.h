@@ -18,8 +18,8 @@ void ps_queues_free(ps_queues *queues);
 void ps_queues_reset(ps_queues *queues);
 
 /* Returns where the queue's next offset is kept, 0 for a new queue; NULL: out
- * of memory. Ownership: the pointer is valid until reset or free, through
- * any number of calls for other queues. */
+ * of memory. The queue counts as changed. Ownership: the pointer is valid until
+ * reset or free, through any number of calls for other queues. */
 int64_t *ps_queues_next(ps_queues *queues, const uint8_t *topic,
                         uint32_t topic_size, int32_t queue_id);
 
@@ -39,5 +39,10 @@ ps_status ps_queues_note(ps_queues *queues, const ps_record *rows,
  * *size is the size needed, also with PS_E_SPACE. */
 ps_status ps_queues_fill(const ps_queues *queues, uint8_t *buffer,
                          uint64_t capacity, uint64_t *size, ps_error *error);
+
+/* As fill, of the queues that changed since the last take; the latest comes
+ * first. With PS_E_SPACE nothing was taken. */
+ps_status ps_queues_take(ps_queues *queues, uint8_t *buffer, uint64_t capacity,
+                         uint64_t *size, ps_error *error);
 
 #endif

@@ -6,7 +6,9 @@
 
 #include "error.h"
 #include "format.h"
+#include "listing.h"
 #include "log_state.h"
+#include "read.h"
 #include "scan.h"
 
 #define WINDOW_FIRST 262144U /* a scan's windows grow from here */
@@ -16,19 +18,28 @@
 #define EXACT_MOST 256U
 
 /* Has a reader's list to be read again: for a new segment, or after a cut? */
-static ps_status follow(ps_log *log, int32_t is_missing, ps_error *error) {
+static ps_status follow(ps_log *log, int32_t is_needed, ps_error *error) {
   if (log->options.mode != PS_MODE_READ)
     return PS_OK;
-  uint64_t generation = atomic_load(&log->page->cut_generation);
-  if (!is_missing && atomic_load(&log->segments.generation) == generation)
+  uint64_t generation = ps_log_generation(log);
+  if (!is_needed && atomic_load(&log->segments.generation) == generation)
     return PS_OK;
   return ps_segments_refresh(&log->segments, generation, ps_log_read_end(log),
                              error);
 }
 
-/* The segment at `offset`, which lies below the end. A reader lists the
- * directory again when the writer has cut, or begun a new segment. */
-static ps_status find_segment(ps_log *log, uint64_t offset,
+/* Has a segment that the live page says to be there no file? It is the first or
+ * the last, or all are gone. */
+static int32_t is_missing(ps_log *log, uint64_t offset) {
+  const ps_segments *list = &log->segments;
+  if (!list->takes_ill || !ps_log_follows(log))
+    return 0;
+  return offset < ps_log_read_end(log) &&
+         offset >= atomic_load(&log->page->min_offset) &&
+         ps_log_generation(log) == atomic_load(&list->generation);
+}
+
+ps_status ps_log_find_segment(ps_log *log, uint64_t offset,
                               ps_segment **segment, ps_error *error) {
   ps_status status = follow(log, 0, error);
   if (status != PS_OK)
@@ -40,6 +51,15 @@ static ps_status find_segment(ps_log *log, uint64_t offset,
       return status;
     *segment = ps_segments_find(&log->segments, offset);
   }
+  if (*segment == NULL && is_missing(log, offset)) {
+    /* Without any segment its size is not known, but where the first began. */
+    uint64_t size = log->segments.segment_size;
+    ps_segment missing = {.base = log->segments.is_size_known
+                                      ? offset - offset % size
+                                      : atomic_load(&log->page->min_offset),
+                          .ill = PS_ILL_MISSING};
+    return ps_segment_fail_ill(&log->segments, &missing, offset, error);
+  }
   if (*segment == NULL)
     return ps_fail(error, PS_E_RANGE, offset,
                    "offset %" PRIu64 " is not in the log: its segments hold "
@@ -49,7 +69,7 @@ static ps_status find_segment(ps_log *log, uint64_t offset,
   return PS_OK;
 }
 
-static ps_status check_range(ps_log *log, uint64_t offset, uint64_t end,
+ps_status ps_log_check_range(ps_log *log, uint64_t offset, uint64_t end,
                              ps_error *error) {
   if (offset < end)
     return PS_OK;
@@ -59,32 +79,12 @@ static ps_status check_range(ps_log *log, uint64_t offset, uint64_t end,
                  offset, end, log->segments.directory);
 }
 
-/* Was the log cut below `end` since `generation`? */
-static ps_status check_cut(ps_log *log, uint64_t generation, uint64_t end,
-                           ps_error *error) {
-  ps_live_page *page = log->page;
-  /* What was read was read before the generation is. */
-  atomic_thread_fence(memory_order_acquire);
-  uint64_t now = atomic_load(&page->cut_generation);
-  if (now == generation)
-    return PS_OK;
-  uint64_t cut = atomic_load(&page->cut_offset);
-  /* Of several cuts only the newest is known; the others may be lower. */
-  if (now == generation + 1 && end <= cut &&
-      atomic_load(&page->cut_generation) == now)
-    return PS_OK;
-  return ps_fail(error, PS_E_CUT, cut,
-                 "the log was cut at %" PRIu64 " while it was read up to "
-                 "%" PRIu64 ": read again from there",
-                 cut, end);
-}
-
 ps_status ps_log_unchanged(ps_log *log, uint64_t generation, uint64_t end,
                            ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  status = check_cut(log, generation, end, error);
+  status = ps_log_check_cut(log, generation, end, error);
   ps_log_leave(log);
   return status;
 }
@@ -112,17 +112,15 @@ static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
 
 static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
                          ps_block *block, ps_error *error) {
-  uint64_t generation = atomic_load(&log->page->cut_generation);
+  uint64_t generation = ps_log_generation(log);
   uint64_t end = ps_log_read_end(log);
-  ps_status status = check_range(log, offset, end, error);
+  ps_status status = ps_log_check_range(log, offset, end, error);
   ps_segment *segment = NULL;
   if (status == PS_OK)
-    status = find_segment(log, offset, &segment, error);
+    status = ps_log_find_segment(log, offset, &segment, error);
   if (status != PS_OK)
     return status;
-  uint64_t stop = segment->base + segment->size;
-  if (stop > end)
-    stop = end;
+  uint64_t stop = ps_segment_stop(segment, offset, end);
   uint64_t size = stop - offset < size_max ? stop - offset : size_max;
   /* Held before it is checked, so that either the cut sees the block or the
    * check sees the cut. */
@@ -138,7 +136,7 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
           ? ps_segment_populate_exact(list, segment, offset, size, &data, error)
           : ps_segment_populate(list, segment, offset, size, &data, error);
   if (status == PS_OK)
-    status = check_cut(log, generation, offset + size, error);
+    status = ps_log_check_cut(log, generation, offset + size, error);
   ps_block found = {
       .data = data, .offset = offset, .size = size, .segment = segment};
   if (status != PS_OK) {
@@ -167,21 +165,31 @@ ps_status ps_block_acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   return status;
 }
 
-/* Reads the record at `offset` into the caller's memory. `expected` is its size
- * as far as the caller knows, or 0. */
-static ps_status read_record(ps_log *log, uint64_t offset, uint32_t expected,
+/* What a read is asked for. */
+typedef struct wanted_record {
+  uint64_t offset;
+  uint32_t expected; /* its size, as far as the caller knows, or 0 */
+  uint32_t checks;
+} wanted_record;
+
+static uint64_t lost_from(const ps_segment *segment) {
+  return segment->base + segment->size - segment->lost;
+}
+
+/* Reads a record into the caller's memory. */
+static ps_status read_record(ps_log *log, const wanted_record *wanted,
                              uint8_t *buffer, uint32_t capacity, uint32_t *size,
                              ps_record *record, ps_error *error) {
+  uint64_t offset = wanted->offset;
+  uint32_t expected = wanted->expected;
   uint64_t end = ps_log_read_end(log);
-  ps_status status = check_range(log, offset, end, error);
+  ps_status status = ps_log_check_range(log, offset, end, error);
   ps_segment *segment = NULL;
   if (status == PS_OK)
-    status = find_segment(log, offset, &segment, error);
+    status = ps_log_find_segment(log, offset, &segment, error);
   if (status != PS_OK)
     return status;
-  uint64_t stop = segment->base + segment->size;
-  if (stop > end)
-    stop = end;
+  uint64_t stop = ps_segment_stop(segment, offset, end);
   /* Mostly the page that the record begins in holds all of it. */
   uint64_t got = PS_PAGE - (offset - segment->base) % PS_PAGE;
   if (got < 4)
@@ -196,7 +204,11 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint32_t expected,
   uint32_t needed = 0;
   if (status == PS_OK) {
     needed = got >= 4 ? ps_load32(data) : 0;
-    if (needed < PS_RECORD_MIN || needed > stop - offset)
+    if (segment->ill != 0 && stop == lost_from(segment) &&
+        (got < 4 || (needed > stop - offset &&
+                     needed <= segment->base + segment->size - offset)))
+      status = ps_segment_fail_ill(&log->segments, segment, offset, error);
+    else if (needed < PS_RECORD_MIN || needed > stop - offset)
       status = ps_fail(error, PS_E_CORRUPT, offset,
                        "no record begins at offset %" PRIu64
                        ": its size would be %" PRIu32,
@@ -213,27 +225,26 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint32_t expected,
   }
   if (status == PS_OK) {
     memcpy(buffer, data, needed);
-    status =
-        ps_record_check(buffer, needed, offset, PS_CHECK_OFFSET, record, error);
+    status = ps_record_check(buffer, needed, offset,
+                             PS_CHECK_OFFSET | wanted->checks, record, error);
   }
   ps_segment_release(&log->segments, segment);
   return status;
 }
 
-static ps_status read_sized(ps_log *log, uint64_t offset, uint32_t expected,
+static ps_status read_sized(ps_log *log, const wanted_record *wanted,
                             uint8_t *buffer, uint32_t capacity, uint32_t *size,
                             ps_record *record, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  uint64_t generation = atomic_load(&log->page->cut_generation);
+  uint64_t generation = ps_log_generation(log);
   uint32_t found = 0;
-  status = read_record(log, offset, expected, buffer, capacity, &found, record,
-                       error);
+  status = read_record(log, wanted, buffer, capacity, &found, record, error);
   if (status == PS_OK || status == PS_E_CORRUPT || status == PS_E_RANGE) {
     ps_error cut;
-    if (check_cut(log, generation, offset + (found ? found : 1), &cut) !=
-        PS_OK) {
+    if (ps_log_check_cut(log, generation, wanted->offset + (found ? found : 1),
+                         &cut) != PS_OK) {
       *error = cut;
       status = PS_E_CUT;
     }
@@ -244,29 +255,31 @@ static ps_status read_sized(ps_log *log, uint64_t offset, uint32_t expected,
   return status;
 }
 
-ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
-                      uint32_t capacity, uint32_t *size, ps_record *record,
-                      ps_error *error) {
-  return read_sized(log, offset, 0, buffer, capacity, size, record, error);
+ps_status ps_log_read(ps_log *log, uint64_t offset, uint32_t checks,
+                      uint8_t *buffer, uint32_t capacity, uint32_t *size,
+                      ps_record *record, ps_error *error) {
+  wanted_record wanted = {.offset = offset, .checks = checks};
+  return read_sized(log, &wanted, buffer, capacity, size, record, error);
 }
 
 ps_status ps_log_read_entry(ps_log *log, int32_t file, uint64_t at,
-                            uint8_t *buffer, uint32_t capacity, uint32_t *size,
-                            ps_record *record, ps_error *error) {
+                            uint32_t checks, uint8_t *buffer, uint32_t capacity,
+                            uint32_t *size, ps_record *record,
+                            ps_error *error) {
   const ps_env *env = log->env;
   uint8_t entry[PS_QUEUE_ENTRY];
   int64_t got = env->read(env->self, file, entry, sizeof entry, at);
   if (got < 0)
     return ps_fail_system(error, (int32_t)got, PS_NO_OFFSET,
                           "cannot read an entry at byte %" PRIu64, at);
-  uint64_t offset = ps_load64(entry);
-  uint32_t expected = ps_load32(entry + 8);
+  wanted_record wanted = {.offset = ps_load64(entry),
+                          .expected = ps_load32(entry + 8),
+                          .checks = checks};
   /* The filler of slots that were never written has this size. */
-  if (got != sizeof entry || expected == INT32_MAX)
+  if (got != sizeof entry || wanted.expected == INT32_MAX)
     return ps_fail(error, PS_E_RANGE, PS_NO_OFFSET,
                    "no entry stands at byte %" PRIu64, at);
-  return read_sized(log, offset, expected, buffer, capacity, size, record,
-                    error);
+  return read_sized(log, &wanted, buffer, capacity, size, record, error);
 }
 
 /* What one scan call carries from window to window. */
@@ -300,7 +313,7 @@ static ps_status widen(ps_log *log, ps_segment *segment, pass *p,
   uint64_t target = at + p->window;
   if (target < wanted)
     target = wanted;
-  uint64_t limit = segment->size;
+  uint64_t limit = segment->size - segment->lost;
   if (p->cursor->limit - segment->base < limit)
     limit = p->cursor->limit - segment->base;
   if (limit < wanted)
@@ -354,7 +367,12 @@ static ps_status scan_log(ps_log *log, pass *p, uint64_t asked,
       return PS_OK;
     }
     ps_segment *segment = NULL;
-    ps_status status = find_segment(log, cursor->offset, &segment, error);
+    ps_status status =
+        ps_log_find_segment(log, cursor->offset, &segment, error);
+    if (status == PS_E_CORRUPT) { /* it is missing */
+      cursor->stop = PS_STOP_UNREADABLE;
+      return PS_OK;
+    }
     if (status == PS_E_RANGE &&
         cursor->offset >= ps_segments_first(&log->segments)) {
       cursor->stop = PS_STOP_LAST;
@@ -375,7 +393,7 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  uint64_t generation = atomic_load(&log->page->cut_generation);
+  uint64_t generation = ps_log_generation(log);
   uint64_t end = ps_log_read_end(log);
   uint64_t limit = cursor->limit;
   uint64_t start = cursor->offset;
@@ -388,10 +406,15 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
             .window = WINDOW_FIRST};
   ps_scan_init(&p.scan, log->topics);
   *count = 0;
-  if (start > end)
-    status = check_range(log, start, end, error);
+  if (cursor->seen != 0)
+    status = ps_log_check_cut(log, cursor->seen - 1, start, error);
+  if (status != PS_OK)
+    ; /* what was given out is gone */
+  else if (start > end)
+    status = ps_log_check_range(log, start, end, error);
   else
     status = scan_log(log, &p, limit, error);
+  cursor->seen = generation + 1;
   cursor->limit = limit;
   /* What stopped the scan was read, too: zeroes or a bad record may be the
    * cut's or what came after it, and so may a segment that is gone. */
@@ -400,7 +423,7 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
     read_end++;
   ps_error cut;
   if ((status == PS_OK || status == PS_E_RANGE) && read_end > start &&
-      check_cut(log, generation, read_end, &cut) != PS_OK) {
+      ps_log_check_cut(log, generation, read_end, &cut) != PS_OK) {
     *error = cut;
     status = PS_E_CUT;
   }
@@ -415,13 +438,11 @@ ps_status ps_log_populate(ps_log *log, uint64_t offset, uint64_t *size,
     return status;
   uint64_t end = ps_log_read_end(log);
   ps_segment *segment = NULL;
-  status = check_range(log, offset, end, error);
+  status = ps_log_check_range(log, offset, end, error);
   if (status == PS_OK)
-    status = find_segment(log, offset, &segment, error);
+    status = ps_log_find_segment(log, offset, &segment, error);
   if (status == PS_OK) {
-    uint64_t stop = segment->base + segment->size;
-    if (stop > end)
-      stop = end;
+    uint64_t stop = ps_segment_stop(segment, offset, end);
     if (*size > stop - offset)
       *size = stop - offset;
     const uint8_t *data = NULL;

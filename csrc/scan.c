@@ -7,9 +7,6 @@
 #include "error.h"
 #include "parse.h"
 
-/* A8: a store time may fall back this far from that of the record before. */
-#define STALE_MS 3000
-
 /* How far ahead the next heads and tails are fetched, in records of the last
  * size: memory answers later than a record takes. */
 #define AHEAD 6
@@ -50,15 +47,6 @@ static inline int32_t name_topic(ps_scan *scan, const uint8_t *data,
   }
   record->topic_id = scan->topic_id;
   return 1;
-}
-
-/* A8: bytes that a truncation left are older than what is before them. */
-static inline int32_t is_stale(const ps_cursor *cursor,
-                               const ps_record *record) {
-  return record->offset >= cursor->stale_above &&
-         cursor->record_start != PS_NO_OFFSET &&
-         record->store_ms < cursor->record_ms &&
-         (uint64_t)cursor->record_ms - (uint64_t)record->store_ms > STALE_MS;
 }
 
 /* What begins at a place that does not begin a record. */
@@ -134,10 +122,7 @@ static inline uint32_t take(ps_scan *scan, const place *here, uint32_t size,
   uint32_t reason = ps_parse(here->data, size, here->offset, record);
   if (__builtin_expect(reason != PS_WHOLE, 0))
     return reason;
-  reason = ps_parse_checks(here->data, record, cursor->checks, &scan->cache);
-  if (__builtin_expect(reason != PS_WHOLE, 0))
-    return reason;
-  return is_stale(cursor, record) ? PS_STOP_STALE : PS_WHOLE;
+  return ps_parse_checks(here->data, record, cursor->checks, &scan->cache);
 }
 
 /* The record is whole: the cursor moves behind it. */
@@ -146,21 +131,17 @@ static inline void pass(ps_cursor *cursor, const ps_record *record) {
   cursor->record_end = record->offset + record->size;
   cursor->record_ms = record->store_ms;
   cursor->records++;
-  cursor->unproved += (record->proof & PS_HAS_PROPERTY) == 0;
+  cursor->unproved +=
+      (record->proof & (PS_HAS_PROPERTY | PS_PROOF_DIFFERS)) != PS_HAS_PROPERTY;
+  cursor->differs += (record->proof & PS_PROOF_DIFFERS) != 0;
   cursor->offset = cursor->record_end;
 }
 
 /* Ends the scan for a reason that is a PS_STOP_*. */
 static int32_t stop(ps_cursor *cursor, const place *here, uint32_t reason,
-                    const ps_record *record, ps_error *error) {
+                    ps_error *error) {
   cursor->stop = reason;
-  if (reason == PS_STOP_STALE)
-    ps_fail(error, PS_E_CORRUPT, here->offset,
-            "record at offset %" PRIu64 ": stale: store time %" PRId64
-            " is over %d ms before the %" PRId64 " of the record at %" PRIu64,
-            here->offset, record->store_ms, STALE_MS, cursor->record_ms,
-            cursor->record_start);
-  else if (reason >= PS_STOP_SIZE)
+  if (reason >= PS_STOP_SIZE)
     ps_parse_describe(error, reason, here->data, here->readable, here->rest,
                       here->offset);
   return (int32_t)reason;
@@ -178,7 +159,7 @@ int32_t ps_scan_window(ps_scan *scan, const ps_window *window,
     if (here.rest == 0)
       return PS_SEGMENT_DONE;
     if (rows && *count >= capacity)
-      return stop(cursor, &here, PS_STOP_ROWS, NULL, error);
+      return stop(cursor, &here, PS_STOP_ROWS, error);
     uint64_t size;
     uint32_t found = read_next(&here, cursor->limit, &size);
     ps_record *record = rows ? &rows[*count] : &scratch;
@@ -194,7 +175,7 @@ int32_t ps_scan_window(ps_scan *scan, const ps_window *window,
       return PS_SEGMENT_DONE;
     }
     if (__builtin_expect(found != PS_WHOLE, 0))
-      return stop(cursor, &here, found, record, error);
+      return stop(cursor, &here, found, error);
     if ((cursor->checks & PS_WANT_TOPIC) &&
         !name_topic(scan, here.data, record)) {
       ps_fail(error, PS_E_MEMORY, here.offset,

@@ -42,8 +42,8 @@ void ps_scan_init(ps_scan *scan, ps_topics *topics);
  * a blank record or the exact end.
  *
  * Order of the checks of one record: limit, magic, size, lengths, embedded
- * offset, body CRC, property CRC, fields (A6), store time (A8). Bytes at and
- * behind the limit are never read. PS_STOP_ZERO: size and magic are zero, or
+ * offset, body CRC, property CRC. Bytes at and behind the limit are never
+ * read. PS_STOP_ZERO: size and magic are zero, or
  * fewer than 8 bytes remain and all are zero.
  *
  * A property CRC is there if the properties end with its exact form. An end

@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
+#include "listing.h"
 
 #define RESIDENT_LEAST 65536U
 
@@ -26,7 +28,7 @@ void ps_segment_drop(ps_segments *list, ps_segment *segment) {
     return;
   assert(segment->blocks == 0);
   if (segment->data != NULL)
-    env->unmap(env->self, segment->data, segment->size);
+    env->unmap(env->self, segment->data, segment->size - segment->lost);
   if (segment->file >= 0)
     env->close(env->self, segment->file);
   if (segment->read_file >= 0)
@@ -50,12 +52,13 @@ static int32_t map_locked(ps_segments *list, ps_segment *segment) {
   int32_t file = env->open(env->self, path, PS_FILE_READ);
   if (file < 0)
     return file;
+  uint64_t usable = segment->size - segment->lost;
   int64_t size = env->size(env->self, file);
-  if (size >= 0 && (uint64_t)size < segment->size)
+  if (size >= 0 && (uint64_t)size < usable)
     size = -EFAULT;
   const uint8_t *data = NULL;
-  int32_t result = size < 0 ? (int32_t)size
-                            : env->map(env->self, file, segment->size, &data);
+  int32_t result =
+      size < 0 ? (int32_t)size : env->map(env->self, file, usable, &data);
   if (result == PS_MAPPED_BY_FILE)
     segment->read_file = file;
   else
@@ -91,12 +94,45 @@ static int32_t populate(const ps_env *env, ps_segment *segment, uint64_t at,
   return result;
 }
 
+#define ILL_ADVICE                                                             \
+  "restore it from a replica or a backup and open the store again; the other " \
+  "segments can be read"
+
+ps_status ps_segment_fail_ill(const ps_segments *list,
+                              const ps_segment *segment, uint64_t offset,
+                              ps_error *error) {
+  char path[PS_PATH_MAX];
+  ps_segment_path(list, segment->base, path);
+  assert(segment->ill != 0);
+  if (segment->ill == PS_ILL_MISSING)
+    return ps_fail(error, PS_E_CORRUPT, offset,
+                   "%s: the segment is missing: " ILL_ADVICE, path);
+  if (segment->ill == PS_ILL_SHORT)
+    return ps_fail(error, PS_E_CORRUPT, offset,
+                   "%s: the file has %" PRIu64 " bytes, a segment here has "
+                   "%" PRIu64 ": " ILL_ADVICE,
+                   path, segment->size - segment->lost, segment->size);
+  if (segment->ill == PS_ILL_SPECIAL)
+    return ps_fail(error, PS_E_CORRUPT, offset,
+                   "%s: not a regular file: move it away, " ILL_ADVICE, path);
+  const char *advice =
+      segment->ill == -EACCES ? "allow this user to read it, or " : "";
+  ps_status status =
+      ps_fail(error, PS_E_CORRUPT, offset, "%s: cannot open: %s: %s" ILL_ADVICE,
+              path, strerror(-segment->ill), advice);
+  error->system_errno = -segment->ill;
+  return status;
+}
+
 static ps_status make_readable(ps_segments *list, ps_segment *segment,
                                uint64_t offset, uint64_t size, int32_t is_exact,
                                const uint8_t **data, ps_error *error) {
   const ps_env *env = list->env;
   assert(offset >= segment->base);
   assert(offset + size <= segment->base + segment->size);
+  uint64_t stop = segment->base + segment->size - segment->lost;
+  if (offset + size > stop || (segment->lost > 0 && offset >= stop))
+    return ps_segment_fail_ill(list, segment, offset, error);
   pthread_mutex_lock(&list->lock);
   int32_t result = map_locked(list, segment);
   pthread_mutex_unlock(&list->lock);

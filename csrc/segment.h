@@ -19,12 +19,14 @@ typedef struct ps_segment {
   struct ps_segments *list;
   uint64_t base;
   uint64_t size;
-  int32_t file;             /* -1: not open for writing */
-  uint32_t references;      /* guarded by the list's lock, like all below */
-  uint32_t blocks;          /* held blocks */
-  uint64_t blocks_end;      /* highest end of a block since there were none */
-  int32_t read_file;        /* or PS_FILE_NONE, PS_FILE_UNSEEN */
-  int32_t is_punched;       /* space must be allocated again before an append */
+  uint64_t lost;       /* bytes at its end that its file has not; 0: whole */
+  int32_t ill;         /* why: PS_ILL_*, a negative errno, or 0 */
+  int32_t file;        /* -1: not open for writing */
+  uint32_t references; /* guarded by the list's lock, like all below */
+  uint32_t blocks;     /* held blocks */
+  uint64_t blocks_end; /* highest end of a block since there were none */
+  int32_t read_file;   /* or PS_FILE_NONE, PS_FILE_UNSEEN */
+  int32_t is_punched;  /* space must be allocated again before an append */
   _Atomic uint64_t touched; /* populated up to here before; only a hint */
   const uint8_t *data;      /* NULL: not mapped yet */
 } ps_segment;
@@ -34,6 +36,7 @@ typedef struct ps_segments {
   char directory[PS_PATH_MAX]; /* <root>/commitlog */
   char temporary[PS_PATH_MAX]; /* <root>/meta/tmp */
   uint64_t segment_size;
+  int32_t takes_ill;     /* a reader's: segments may be ill */
   int32_t is_size_known; /* given, or said by a file; else the default */
   pthread_mutex_t lock;
   ps_segment **items; /* by base, without gaps */
@@ -51,6 +54,21 @@ void ps_segment_release(ps_segments *list, ps_segment *segment);
 
 /* The same where the caller holds the list's lock. */
 void ps_segment_drop(ps_segments *list, ps_segment *segment);
+
+/* Says why `segment`, which is ill, has no byte at `offset`: PS_E_CORRUPT. */
+ps_status ps_segment_fail_ill(const ps_segments *list,
+                              const ps_segment *segment, uint64_t offset,
+                              ps_error *error);
+
+/* Where its file ends, for a read of `offset` up to `end` at most; behind that
+ * end, where the segment does. */
+static inline uint64_t ps_segment_stop(const ps_segment *segment,
+                                       uint64_t offset, uint64_t end) {
+  uint64_t stop = segment->base + segment->size - segment->lost;
+  if (offset >= stop)
+    stop = segment->base + segment->size;
+  return stop < end ? stop : end;
+}
 
 /* Makes the pages of [offset, offset + size) safe to touch and answers where
  * `offset` is mapped. Status: PS_E_CORRUPT (file too short), PS_E_IO. */

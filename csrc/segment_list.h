@@ -4,11 +4,13 @@
 
 #include "segment.h"
 
-/* Reads the directory. `segment_size` 0 takes that of the files.
+/* Reads the directory. `segment_size` 0 takes that of the files. With takes_ill
+ * a segment that is missing, short or unreadable is no error: its bytes are,
+ * when they are read.
  * Status: PS_E_NOT_STORE, PS_E_IO, PS_E_MEMORY. */
 ps_status ps_segments_open(ps_segments *list, const ps_env *env,
                            const char *root, uint64_t segment_size,
-                           ps_error *error);
+                           int32_t takes_ill, ps_error *error);
 
 /* Drops the list's references; segments with held blocks stay. */
 void ps_segments_close(ps_segments *list);
@@ -32,6 +34,17 @@ uint64_t ps_segments_end(ps_segments *list);
  * its directory synced; then it joins the list, open for writing.
  * On failure nothing is left behind. Status: PS_E_FULL, PS_E_IO. */
 ps_status ps_segments_create(ps_segments *list, uint64_t base, ps_error *error);
+
+/* The path of that temporary name; `path` has PS_PATH_MAX bytes. */
+void ps_segments_temporary_path(const ps_segments *list, uint64_t base,
+                                char *path);
+
+/* Makes a segment's file under a temporary name, which it writes to `path`, of
+ * PS_PATH_MAX bytes: allocated, zero, synced; *file is open for writing.
+ * On failure nothing is left behind. Status: PS_E_FULL, PS_E_IO. */
+ps_status ps_segments_make_temporary(ps_segments *list, uint64_t base,
+                                     char *path, int32_t *file,
+                                     ps_error *error);
 
 /* Removes the newest or the oldest segment: file first, then from the list.
  * The directory is not synced. */

@@ -8,10 +8,54 @@
 
 #include "error.h"
 
+/* The first reason stays. */
+static void set_poison(ps_log *log, uint32_t reason) {
+  uint32_t none = 0;
+  (void)atomic_compare_exchange_strong(&log->is_poisoned, &none, reason);
+}
+
+/* Is the store another writer's by now? */
+static ps_status check_guard(const ps_log *log, ps_error *error) {
+  if (!ps_log_has_page(log))
+    return ps_fail(error, PS_E_POISONED, atomic_load(&log->page->synced_end),
+                   "%s: the live page has the incarnation of another writer, "
+                   "which opened the store while this one wrote: nothing more "
+                   "is written: close the log, stop the other program, and "
+                   "open it again",
+                   log->segments.directory);
+  return log->lock == NULL ? PS_OK : ps_lock_check(log->lock, error);
+}
+
+ps_status ps_sync_check_guard(ps_log *log, ps_error *error) {
+  if (atomic_load(&log->is_poisoned) == PS_POISON_LOST)
+    return ps_log_poisoned(log, PS_NO_OFFSET, error);
+  ps_status status = check_guard(log, error);
+  if (status != PS_OK)
+    set_poison(log, PS_POISON_LOST);
+  return status;
+}
+
+ps_status ps_log_poisoned(ps_log *log, uint64_t offset, ps_error *error) {
+  uint64_t synced = atomic_load(&log->page->synced_end);
+  if (atomic_load(&log->is_poisoned) != PS_POISON_LOST)
+    return ps_fail(error, PS_E_POISONED, offset,
+                   "an earlier write-back failed: close the log and open it "
+                   "again, nothing above offset %" PRIu64 " is proven synced",
+                   synced);
+  ps_status status = check_guard(log, error);
+  if (status != PS_OK)
+    return status;
+  return ps_fail(error, PS_E_POISONED, offset,
+                 "%s: for a time the store was not this log's, so another "
+                 "program may have written to it: close the log and open it "
+                 "again",
+                 log->segments.directory);
+}
+
 ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
                         ps_error *error) {
   assert(result < 0);
-  atomic_store(&log->is_poisoned, 1);
+  set_poison(log, PS_POISON_WRITE_BACK);
   return ps_fail(error, PS_E_POISONED, offset,
                  "%s: write-back failed (%s): nothing above offset %" PRIu64
                  " is proven synced: close the log and open it again",
@@ -28,7 +72,7 @@ ps_status ps_sync_check_file(ps_log *log, ps_segment *segment,
     return PS_OK;
   if (links < 0)
     return ps_log_poison(log, links, segment->base, error);
-  atomic_store(&log->is_poisoned, 1);
+  set_poison(log, PS_POISON_WRITE_BACK);
   return ps_fail(error, PS_E_POISONED, segment->base,
                  "%s/%020" PRIu64 ": another program removed the file while it "
                  "was written: what was appended there is gone: stop that "
@@ -90,13 +134,17 @@ ps_status ps_sync_published(ps_log *log, ps_error *error) {
   uint64_t target = atomic_load(&page->published_end);
   uint64_t synced = atomic_load(&page->synced_end);
   if (atomic_load(&log->is_poisoned))
-    return ps_log_poison(log, -EIO, synced, error);
+    return ps_log_poisoned(log, synced, error);
   ps_status status = sync_range(log, synced, target, error);
+  /* After the bytes are on disk: what another writer was given before then is
+   * noticed before any of them counts as synced. */
+  if (status == PS_OK)
+    status = ps_sync_check_guard(log, error);
   if (status != PS_OK)
     return status;
   /* A write-back that failed meanwhile may have taken the error with it. */
   if (atomic_load(&log->is_poisoned))
-    return ps_log_poison(log, -EIO, synced, error);
+    return ps_log_poisoned(log, synced, error);
   if (target > synced) {
     atomic_store(&page->synced_end, target);
     close_synced(log, synced, target);

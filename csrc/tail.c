@@ -1,6 +1,7 @@
 /* The tail: the bytes above the log's end, which must be zero. */
 #include "tail.h"
 
+#include "detach.h"
 #include "sync.h"
 
 ps_status ps_tail_zero(ps_log *log, ps_error *error) {
@@ -53,6 +54,8 @@ ps_status ps_tail_clear(ps_log *log, uint64_t end, uint32_t *removed,
   ps_segments *list = &log->segments;
   ps_writer *writer = &log->writer;
   ps_status status = remove_above(log, end, removed, error);
+  if (status == PS_OK)
+    status = ps_detach(list, end, error);
   if (status != PS_OK)
     return status;
   if (writer->active != NULL)

@@ -83,3 +83,20 @@ int32_t ps_is_utf8(const uint8_t *text, uint32_t size) {
       return 0;
   return 1;
 }
+
+/* Where the decimal digits of Unicode 13 (Java 17) begin, each a row of ten:
+ * those of one UTF-16 unit, which is what Java asks for. */
+static const uint16_t digits[] = {
+    0x0030, 0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6,
+    0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66, 0x0DE6, 0x0E50, 0x0ED0,
+    0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80,
+    0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900,
+    0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10};
+
+int32_t ps_java_digit(const uint8_t **at, const uint8_t *end) {
+  uint32_t point = next_point(at, end);
+  for (uint32_t i = 0; i < sizeof digits / sizeof digits[0]; i++)
+    if (point - digits[i] < 10)
+      return (int32_t)(point - digits[i]);
+  return -1;
+}

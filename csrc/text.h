@@ -12,4 +12,8 @@ int32_t ps_java_hash(const uint8_t *text, uint32_t size);
  * the same bytes again. Threads: [any]. */
 int32_t ps_is_utf8(const uint8_t *text, uint32_t size);
 
+/* Reads one character, moves *at behind it, and returns the digit that it is to
+ * Java's Character.digit, or -1. REQUIRES: *at < end. Threads: [any]. */
+int32_t ps_java_digit(const uint8_t **at, const uint8_t *end);
+
 #endif

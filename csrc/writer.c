@@ -39,13 +39,15 @@ ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error) {
   if (status != PS_OK)
     return status;
   if (atomic_load(&log->is_poisoned))
-    return ps_fail(error, PS_E_POISONED, end,
-                   "an earlier write-back failed: close the log and open it "
-                   "again, nothing above offset %" PRIu64 " is proven synced",
-                   atomic_load(&log->page->synced_end));
+    return ps_log_poisoned(log, end, error);
+  if (!ps_log_has_page(log)) /* its bytes would go over another writer's */
+    return ps_sync_check_guard(log, error);
   if (log->writer.is_broken)
     return ps_fail(error, PS_E_BUSY, end,
-                   "a cut did not finish: close the log and open it again");
+                   "bytes above offset %" PRIu64 " could not be removed, by a "
+                   "cut or after a failed append: close the log and open it "
+                   "again",
+                   log->cut_offset);
   return ps_writer_authority(log, ack, error);
 }
 
@@ -111,7 +113,9 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
   uint64_t left = room_left(writer);
   /* The next segment first: a full disk then leaves this one as it is. */
   ps_segment *next = NULL;
-  ps_status status = prepare_segment(log, end + left, &next, error);
+  ps_status status = ps_sync_check_guard(log, error);
+  if (status == PS_OK)
+    status = prepare_segment(log, end + left, &next, error);
   if (status != PS_OK)
     return status;
   status = check_roll(log, left, next, error);

@@ -15,7 +15,7 @@ from pystore.stored_names import install
 if TYPE_CHECKING:
     from pystore.bindings.ffi import POSITION_DTYPE, RECORD_DTYPE, Check, Proof, Stop
     from pystore.core.options import Route
-    from pystore.core.results import Appended, Block, CutReport, Ends
+    from pystore.core.results import Appended, Block, CutReport, Ends, IllRange
     from pystore.epochs.table import EpochEntry, EpochTable
     from pystore.errors import (
         BusyError,
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from pystore.message.message import Message
     from pystore.message.record import Record
     from pystore.recovery.dry_run import Inspection, inspect
+    from pystore.spark.scan.arrow_reader import arrow_reader
     from pystore.store.commit_log import CommitLog
     from pystore.store.maintenance import MaintenanceThread, open_log, open_store
+    from pystore.store.monitor import Health
     from pystore.store.report import RecoveryReport
     from pystore.store.retention import Retention
     from pystore.store.store import Store
@@ -68,6 +70,8 @@ __all__ = [
     "ForkedError",
     "FormatError",
     "FullError",
+    "Health",
+    "IllRange",
     "Inspection",
     "InvalidError",
     "LocalViolation",
@@ -89,6 +93,7 @@ __all__ = [
     "StorageError",
     "Store",
     "UnavailableError",
+    "arrow_reader",
     "gather_columns",
     "inspect",
     "open_log",
@@ -117,6 +122,8 @@ _HOMES = {
     "ForkedError": "errors",
     "FormatError": "errors",
     "FullError": "errors",
+    "Health": "store.monitor",
+    "IllRange": "core.results",
     "Inspection": "recovery.dry_run",
     "InvalidError": "errors",
     "LocalViolation": "errors",
@@ -140,6 +147,7 @@ _HOMES = {
     "StorageError": "errors",
     "Store": "store.store",
     "UnavailableError": "errors",
+    "arrow_reader": "spark.scan.arrow_reader",
     "gather_columns": "message.columns",
     "inspect": "recovery.dry_run",
     "open_log": "store.maintenance",

@@ -50,6 +50,7 @@ class Lib:
     PS_PROOF_BODY: Final[int]
     PS_PROOF_PROPERTY: Final[int]
     PS_HAS_PROPERTY: Final[int]
+    PS_PROOF_DIFFERS: Final[int]
     PS_CHECK_BODY: Final[int]
     PS_CHECK_PROPERTY: Final[int]
     PS_CHECK_OFFSET: Final[int]
@@ -58,6 +59,7 @@ class Lib:
     PS_WANT_TOPIC: Final[int]
     PS_NEED_PROPERTY: Final[int]
     PS_CHECK_ONCE: Final[int]
+    PS_PASS_COPIED: Final[int]
     PS_STOP_ROWS: Final[int]
     PS_STOP_LIMIT: Final[int]
     PS_STOP_ZERO: Final[int]
@@ -81,12 +83,14 @@ class Lib:
     PS_COLUMN_SLACK: Final[int]
     PS_HOST_BORN: Final[int]
     PS_HOST_STORE: Final[int]
+    PS_JSON_BODIES: Final[int]
     PS_DATA_HEAD: Final[int]
     PS_FRAME_HEADER: Final[int]
     PS_WAITS_MARKS: Final[int]
     PS_WAIT_REACHED: Final[int]
     PS_WAIT_EXPIRED: Final[int]
     PS_WAIT_ENDED: Final[int]
+    PS_MODE_READ_ILL: Final[int]
     def ps_record_check(
         self,
         data: CData,
@@ -125,6 +129,7 @@ class Lib:
     def ps_live_open(
         self, path: CData, writable: int, live: CData, error: CData
     ) -> int: ...
+    def ps_live_unclaim(self, live: CData) -> None: ...
     def ps_live_close(self, live: CData) -> None: ...
     def ps_live_read(self, live: CData, words: CData) -> None: ...
     def ps_live_begin(self, live: CData, words: CData, error: CData) -> int: ...
@@ -200,6 +205,9 @@ class Lib:
         count: CData,
         error: CData,
     ) -> int: ...
+    def ps_log_resync(
+        self, log: CData, offset: int, limit: int, found: CData, error: CData
+    ) -> int: ...
     def ps_log_populate(
         self, log: CData, offset: int, size: CData, error: CData
     ) -> int: ...
@@ -207,6 +215,7 @@ class Lib:
         self,
         log: CData,
         offset: int,
+        checks: int,
         buffer: CData,
         capacity: int,
         size: CData,
@@ -218,6 +227,7 @@ class Lib:
         log: CData,
         file: int,
         at: int,
+        checks: int,
         buffer: CData,
         capacity: int,
         size: CData,
@@ -250,6 +260,7 @@ class Lib:
     def ps_log_queues_fill(
         self,
         log: CData,
+        changed: int,
         buffer: CData,
         capacity: int,
         size: CData,
@@ -271,6 +282,9 @@ class Lib:
     ) -> int: ...
     def ps_rows_ids(self, rows: CData, ids: CData, error: CData) -> int: ...
     def ps_rows_properties(self, rows: CData, columns: CData, error: CData) -> int: ...
+    def ps_rows_json(
+        self, rows: CData, options: int, left_flags: int, lines: CData, error: CData
+    ) -> int: ...
     def ps_frames_scan(
         self,
         data: CData,
@@ -326,8 +340,33 @@ class Lib:
         self, file: int, buffer: CData, size: int, is_waiting: int, spin: CData
     ) -> int: ...
     def ps_lock_acquire(self, path: CData, lock: CData, error: CData) -> int: ...
+    def ps_lock_check(self, lock: CData, error: CData) -> int: ...
     def ps_lock_holder(self, path: CData, pid: CData, error: CData) -> int: ...
     def ps_lock_release(self, lock: CData) -> None: ...
+    def ps_lock_hold(self, lock: CData) -> None: ...
+    def ps_lock_drop(self, lock: CData) -> None: ...
+    def ps_log_guard(
+        self, log: CData, lock: CData, temporary: CData, error: CData
+    ) -> int: ...
+    def ps_log_check_guard(self, log: CData, error: CData) -> int: ...
+    def ps_log_undo(self, log: CData, cut_offset: CData, error: CData) -> int: ...
+    def ps_log_hold(self, log: CData, end: CData, error: CData) -> int: ...
+    def ps_log_clock(
+        self, log: CData, is_accepted: int, state: CData, error: CData
+    ) -> int: ...
+    def ps_log_ill(
+        self, log: CData, from_: int, offset: CData, end: CData, error: CData
+    ) -> int: ...
+    def ps_log_await(self, log: CData, seen: CData, error: CData) -> int: ...
+    def ps_log_copy(
+        self,
+        log: CData,
+        offset: int,
+        size_max: int,
+        buffer: CData,
+        copied: CData,
+        error: CData,
+    ) -> int: ...
 
 ffi: FFI
 lib: Lib

@@ -7,6 +7,9 @@ one line: what is wrong, where, and what to do.
 
 from __future__ import annotations
 
+from operator import index
+from typing import SupportsIndex
+
 __all__ = [
     "BusyError",
     "ClosedError",
@@ -29,6 +32,7 @@ __all__ = [
     "StorageError",
     "UnavailableError",
     "UnknownOutcomeError",
+    "check_integers",
 ]
 
 
@@ -88,7 +92,8 @@ class FullError(StorageError):
 
 class PoisonedError(StorageError):
     """
-    A write-back failed: nothing above the last good synced end is promised.
+    A write-back failed, or the store may be another writer's by now (A18): nothing
+    above the last good synced end is promised.
 
     Close the log and open it again: opening rewrites and checks the rest.
     """
@@ -98,6 +103,14 @@ class CorruptError(PystoreError):
     """
     Promised bytes fail a check.
     """
+
+    @property
+    def reason(self) -> str:
+        """
+        The message without the path and offset that it may begin with, in one line.
+        """
+        text = " ".join(str(self).split("\n")).removeprefix(f"{self.path}: ")
+        return text.removeprefix(f"record at offset {self.offset}: ")
 
 
 class FormatError(PystoreError):
@@ -188,3 +201,18 @@ class RemoteViolation(ProtocolViolation):
     """
     The peer broke the protocol.
     """
+
+
+def check_integers(**arguments: SupportsIndex) -> None:
+    """
+    Returns if every argument is an integer.
+
+    Raises:
+        InvalidError: one is not; the text has its name.
+    """
+    for name, value in arguments.items():
+        try:
+            index(value)
+        except TypeError as error:
+            # The error of Python does not name the parameter.
+            raise InvalidError(f"{name} must be an integer, not {value!r}") from error

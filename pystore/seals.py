@@ -26,11 +26,13 @@ from pystore.epochs.table import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError
 from pystore.fs.atomic import SYSTEM, Calls, replace_file, storage_error
 from pystore.fs.layout import segment_name
+from pystore.fs.regular_file import read_regular
 
 __all__ = [
     "BLOCK_BYTES",
     "NO_CHAIN",
     "Seal",
+    "block_digest",
     "list_seals",
     "make_seal",
     "parse_seal",
@@ -309,6 +311,16 @@ def verify_seal(seal: Seal, buffers: Iterable[Buffer]) -> list[int]:
     return bad
 
 
+def block_digest(buffers: Iterable[Buffer]) -> int:
+    """
+    The digest of one block, as in `Seal.block_digests`.
+    """
+    digest = xxhash.xxh3_64()
+    for buffer in buffers:
+        digest.update(buffer)
+    return digest.intdigest()
+
+
 def write_seal(
     directory: Path, seal: Seal, temporary: Path, calls: Calls = SYSTEM
 ) -> Path:
@@ -343,7 +355,7 @@ def read_seal(directory: Path, base_offset: int) -> Seal | None:
     """
     path = directory / seal_name(base_offset)
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except FileNotFoundError:
         # The segment has no seal.
         return None

@@ -25,12 +25,14 @@ _Public = TypeVar("_Public", bound=Callable[..., Any])
 _STORED = {
     "BrokerIdentity": "rocketmq.identity_file.BrokerIdentity",
     "CheckpointTimes": "rocketmq.checkpoint_file.CheckpointTimes",
+    "CutHistory": "fs.cut_history.CutHistory",
     "CutState": "metastore.values.CutState",
     "Found": "recovery.foreign_writer.Found",
     "Import": "recovery.foreign_writer.Import",
     "Incarnation": "replicaset.Incarnation",
     "LiveWords": "core.live_page.LiveWords",
     "Loss": "recovery.salvage.Loss",
+    "QueueMark": "metastore.values.QueueMark",
     "QueueOffsets": "metastore.values.QueueOffsets",
     "RecoveryPlan": "recovery.plan.RecoveryPlan",
     "Stale": "recovery.torn_tail.Stale",
@@ -83,7 +85,7 @@ def public(found: _Public) -> _Public:
     Decorates a class or a function of the public interface.
     """
     found.__module__ = "pystore"
-    return found
+    return _with_later_fields(found)
 
 
 def stored(found: _Public) -> _Public:
@@ -91,7 +93,26 @@ def stored(found: _Public) -> _Public:
     Decorates a class that is not public, but a part of public values.
     """
     found.__module__ = __name__
+    return _with_later_fields(found)
+
+
+def _with_later_fields(found: _Public) -> _Public:
+    """
+    Lets a dataclass with slots be loaded from a pickle that was made before its last
+    fields were added: these get their defaults.
+    """
+    # `dataclasses` is not imported: it would cost each start of a program 10 ms.
+    if hasattr(found, "__dataclass_fields__") and "__slots__" in vars(found):
+        kind: Any = found
+        kind.__setstate__ = _set_state
     return found
+
+
+def _set_state(self: Any, state: Sequence[object]) -> None:  # noqa: ANN401
+    known = list(self.__dataclass_fields__.values())
+    later = [field.default for field in known[len(state) :]]
+    for field, value in zip(known, [*state, *later], strict=True):
+        object.__setattr__(self, field.name, value)
 
 
 class StoredNames:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pystore.errors import InvalidError
 from pystore.net.address import parse_listen_address
@@ -21,6 +21,7 @@ from pystore.remoting.fields import wire_name
 
 __all__ = [
     "FOREIGN",
+    "ConfigFile",
     "ControllerConfig",
     "parse_toml",
     "properties_text",
@@ -140,9 +141,44 @@ class ControllerConfig:
         return replace(self, **values)
 
 
-def parse_toml(text: str, where: str) -> tuple[dict[str, str], list[str]]:
+class ConfigFile(NamedTuple):
     """
-    Returns the settings of a TOML file as text, and messages for people.
+    The content of a configuration file.
+
+    Attributes:
+        texts: the settings by their names, as text.
+        said: messages for people.
+        peers: the addresses of RocketMQ's controllers, itself included; empty: the
+            file does not name them.
+    """
+
+    texts: dict[str, str]
+    said: list[str]
+    peers: tuple[str, ...] = ()
+
+    def check_peers(self, where: str, zookeeper: str) -> None:
+        """
+        Refuses several controllers whose records would not be the same.
+
+        Args:
+            where: the file, for the message.
+            zookeeper: the servers of the records, from the file or the command line.
+
+        Raises:
+            InvalidError: each of them would lead.
+        """
+        if len(self.peers) > 1 and not zookeeper:
+            raise InvalidError(
+                f"{where}: it names {len(self.peers)} controllers "
+                f"({', '.join(self.peers)}), which need common records: start each "
+                "with --zookeeper HOST:PORT,... (pystore has no Raft), or name one "
+                "controller"
+            )
+
+
+def parse_toml(text: str, where: str) -> ConfigFile:
+    """
+    Returns the settings of a TOML file.
 
     Raises:
         InvalidError: the text is not TOML, or has tables.
@@ -163,16 +199,16 @@ def parse_toml(text: str, where: str) -> tuple[dict[str, str], list[str]]:
     return _known(texts, where)
 
 
-def settings_of_properties(
-    values: Mapping[str, str], where: str
-) -> tuple[dict[str, str], list[str]]:
+def settings_of_properties(values: Mapping[str, str], where: str) -> ConfigFile:
     """
-    Returns the settings of a properties file of RocketMQ, and messages for people.
+    Returns the settings of a properties file of RocketMQ.
 
     Raises:
         InvalidError: RocketMQ's settings for its address contradict each other.
     """
-    return _known(_translated(values, where), where)
+    texts = dict(values)
+    peers = _dledger_peers(texts, where) or _raft_peers(texts, where)
+    return _known(_translated(texts), where)._replace(peers=peers)
 
 
 def properties_text(texts: Mapping[str, str]) -> str:
@@ -199,41 +235,81 @@ def _listen_address(name: str, text: str) -> tuple[str, int]:
         raise InvalidError(f"{name}: {error}") from error
 
 
-def _translated(texts: Mapping[str, str], where: str) -> dict[str, str]:
+def _dledger_peers(texts: dict[str, str], where: str) -> tuple[str, ...]:
     """
-    Returns our settings for RocketMQ's address and peers.
+    The addresses of ``controllerDLegerPeers``; that of this controller is where it
+    listens, if the file does not say it otherwise.
     """
-    texts = dict(texts)
-    host, port = texts.pop("bindAddress", ""), texts.pop("listenPort", "")
     peers = texts.pop("controllerDLegerPeers", "")
     own = texts.pop("controllerDLegerSelfId", "")
+    if not peers:
+        return ()
+    parts = [one.strip().partition("-") for one in peers.split(";") if one.strip()]
+    by_id = {number: address for number, _, address in parts}
+    if own not in by_id:
+        raise InvalidError(
+            f"{where}: controllerDLegerPeers has no {own!r}, the controllerDLegerSelfId"
+        )
+    _listen_as(texts, by_id[own])
+    return tuple(by_id.values())
+
+
+def _raft_peers(texts: dict[str, str], where: str) -> tuple[str, ...]:
+    """
+    The addresses of ``jRaftControllerRPCAddr``, in the order of ``jRaftInitConf``.
+    """
+    raft = _addresses(texts.get("jRaftInitConf", ""))
+    remoting = _addresses(texts.get("jRaftControllerRPCAddr", ""))
+    if not raft:
+        return ()
+    own = texts.get("jRaftServerId", "")
+    if own not in raft:
+        raise InvalidError(f"{where}: jRaftInitConf has no {own!r}, the jRaftServerId")
+    if len(remoting) == len(raft):
+        _listen_as(texts, remoting[raft.index(own)])
+        return remoting
+    return raft
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def _listen_as(texts: dict[str, str], address: str) -> None:
+    """
+    Brokers reach it at this address, so it listens there.
+    """
+    host, _, port = address.rpartition(":")
+    texts.setdefault("address", address)
+    bound = texts.pop("bindAddress", "") or host
+    texts.pop("listenPort", "")
+    texts.setdefault("listen", f"{bound}:{port}")
+
+
+def _translated(values: Mapping[str, str]) -> dict[str, str]:
+    """
+    Returns our settings for RocketMQ's address, group and directory.
+    """
+    texts = dict(values)
+    host, port = texts.pop("bindAddress", ""), texts.pop("listenPort", "")
     group = texts.pop("controllerDLegerGroup", "")
     path = texts.pop("controllerStorePath", "")
-    if peers:
-        parts = [one.strip().partition("-") for one in peers.split(";")]
-        by_id = {number: address for number, _, address in parts}
-        if own not in by_id:
-            raise InvalidError(
-                f"{where}: controllerDLegerPeers has no {own!r}, the "
-                "controllerDLegerSelfId"
-            )
-        texts.setdefault("address", by_id[own])
-        port = by_id[own].rpartition(":")[2]
     if port:
         texts.setdefault("listen", f"{host or '127.0.0.1'}:{port}")
     if group:
         texts.setdefault("controllerGroup", group)
-    if path:
+    if path and "zookeeper" not in texts:
         texts.setdefault("store", path)
     return texts
 
 
-def _known(texts: dict[str, str], where: str) -> tuple[dict[str, str], list[str]]:
+def _known(texts: dict[str, str], where: str) -> ConfigFile:
     passed = sorted(
         name for name in texts if name in FOREIGN or name.startswith("jRaft")
     )
     said = [f"{where}: {name} has no meaning here and is ignored" for name in passed]
-    return {name: texts[name] for name in texts if name not in passed}, said
+    known = {name: texts[name] for name in texts if name not in passed}
+    return ConfigFile(known, said)
 
 
 def _parse_bool(name: str, text: str) -> bool:

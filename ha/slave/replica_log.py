@@ -98,6 +98,7 @@ class ReplicaLog:
         self._options = options
         self._is_broken = self._has_bytes = False
         self._store: Store
+        self._maintained: ReplicaMaintenance
         self._maintenance: MaintenanceThread
         self._handle: LogHandle
         self._epochs: EpochTable
@@ -115,7 +116,9 @@ class ReplicaLog:
             if self.log().is_empty:
                 # Queue entries of lost records do not fit the records that follow.
                 store.begin_at(self._handle.ends().received_end)
-            self._maintenance = MaintenanceThread(ReplicaMaintenance(store))
+            # The thread has a weak reference only.
+            self._maintained = ReplicaMaintenance(store)
+            self._maintenance = MaintenanceThread(self._maintained)
         except BaseException:
             # Any error: release the lock.
             with suppress(PystoreError):
@@ -155,7 +158,7 @@ class ReplicaLog:
         return self._store.log.writer.metastore.read(INCARNATION)
 
     @property
-    def problem(self) -> PystoreError | None:
+    def problem(self) -> Exception | None:
         """
         Why the last maintenance of queues or bounds failed, or ``None``.
         """

@@ -39,6 +39,9 @@ NO_TOPIC = 2**32 - 1
 class Check(IntFlag):
     """
     What a scan checks beyond the structure, and what it fills.
+
+    ``FIELDS`` is retired and checks nothing: a NUL or a property string without an
+    entry is content (A6).
     """
 
     BODY = 1
@@ -49,6 +52,7 @@ class Check(IntFlag):
     TOPIC = 32
     NEED_PROPERTY = 64
     ONCE = 128
+    PASS_COPIED = 256
 
 
 NO_CHECK = Check(0)
@@ -64,12 +68,15 @@ class Proof(IntFlag):
     BODY = 1
     PROPERTY = 2
     HAS_PROPERTY = 4
+    DIFFERS = 8
 
 
 @public
 class Stop(IntEnum):
     """
     Why a scan stopped. From ``SIZE`` on it is a bad record.
+
+    ``FIELDS`` and ``STALE`` are retired: no scan answers them.
     """
 
     ROWS = 1

@@ -24,14 +24,17 @@ Exit codes:
 _PLACES = {
     "admin": "pystore.cli.admin:admin",
     "append": "pystore.cli.append:append",
+    "compare": "pystore.cli.compare:compare",
     "controller": "pystore.cli.controller:controller",
     "demo": "pystore.cli.demo:demo",
+    "doctor": "pystore.cli.doctor:doctor",
     "dump": "pystore.cli.dump:dump",
     "epochs": "pystore.cli.epochs:epochs",
     "ha-status": "pystore.cli.ha_status:ha_status",
     "info": "pystore.cli.info:info",
     "recover": "pystore.cli.recover:recover",
     "replica": "pystore.cli.replica:replica",
+    "salvage": "pystore.cli.salvage:salvage",
     "spark": "pystore.cli.spark:spark",
     "verify": "pystore.cli.verify:verify",
 }
@@ -49,5 +52,5 @@ def main() -> None:
     A crash-safe commit log, byte-compatible with RocketMQ 5.
 
     STORE is the root directory of a store, which holds commitlog/. RocketMQ may have
-    written it. Only append, recover and replica change a store.
+    written it. Only append, doctor, recover and replica change a store.
     """

@@ -19,6 +19,7 @@ from pystore.cli.lib.interrupt import interruptible
 from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.progress import ProgressBar
 from pystore.cli.lib.recovery_text import opening_lines, recovery_json
+from pystore.core.options import AckName
 from pystore.errors import InvalidError, PystoreError
 from pystore.message.columns import Columns, gather_columns
 from pystore.message.lines import Strings, read_lines, repeat
@@ -45,7 +46,7 @@ class AppendRoute:
     queue_id: int
     keys: bytes
     tags: bytes
-    ack: str
+    ack: AckName
 
     def columns(self, lines: Strings) -> Columns:
         """
@@ -113,7 +114,7 @@ def append(
     queue_id: int,
     keys: str,
     tags: str,
-    ack: str,
+    ack: AckName,
     as_json: bool,
 ) -> int:
     """

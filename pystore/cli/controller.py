@@ -7,14 +7,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-import signal
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from pystore.cli.lib.interrupt import service_exit_code, signals_to_handle
 from pystore.controller.server.config import (
+    ConfigFile,
     ControllerConfig,
     parse_toml,
     settings_of_properties,
@@ -74,8 +75,9 @@ def controller(config: Path | None, **options: str | None) -> int:
     Allocate broker ids, elect masters, and keep the SyncStateSets. Brokers may be
     RocketMQ's (5.1.1 and newer, controller mode), and mqadmin works with it.
 
-    It runs until stopped. Several controllers over one ZooKeeper replace each other:
-    one leads, and the others name it in their answers.
+    It runs until stopped; after SIGTERM the exit code is 0. Several controllers over
+    one ZooKeeper replace each other: one leads, and the others name it in their
+    answers.
     """
     try:
         settings, said = _settings(config, options)
@@ -111,9 +113,12 @@ def _settings(
 ) -> tuple[ControllerConfig, list[str]]:
     texts: dict[str, str] = {}
     said: list[str] = []
-    if config is not None:
-        texts, said = _read_config(config)
     given = {name: text for name, text in options.items() if text is not None}
+    if config is not None:
+        found = _read_config(config)
+        texts, said = found.texts, found.said
+        servers = given.get("zookeeper", texts.get("zookeeper", ""))
+        found.check_peers(str(config), servers)
     # Only one record store may be named, and the command line wins.
     if "store" in given or "zookeeper" in given:
         texts.pop("store", None)
@@ -124,7 +129,7 @@ def _settings(
     return settings, said
 
 
-def _read_config(path: Path) -> tuple[dict[str, str], list[str]]:
+def _read_config(path: Path) -> ConfigFile:
     if path.suffix != ".toml":
         return settings_of_properties(read_properties_file(path), str(path))
     try:
@@ -159,7 +164,7 @@ async def _serve(node: Controller) -> int:
         numbers.append(number)
         running.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in signals_to_handle():
         loop.add_signal_handler(number, stop, number)
     try:
         await running
@@ -167,4 +172,4 @@ async def _serve(node: Controller) -> int:
         # A signal; all answered commits are on disk.
         if not numbers:
             raise
-    return 128 + numbers[0]
+    return service_exit_code(numbers[0])

@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
-from pystore.cli.lib.group import json_option
+from pystore.cli.lib.group import StorePath, json_option
 from pystore.cli.lib.output import echo_json, pairs_text, table_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.demo.replicas import COPIES, ReplicaReport, show_replicas
 from pystore.demo.run import DemoReport, DemoRound, DemoSettings, run_demo
-from pystore.errors import FullError
+from pystore.fs.free_space import require_free
 from pystore.text import count_text, json_keys, rate_text, seconds_text, size_text
 
 __all__ = ["demo", "report_json", "report_text"]
@@ -48,14 +48,14 @@ Example: run twice as long, then inspect the store
 )
 @click.option(
     "--directory",
-    type=click.Path(path_type=Path),
+    type=StorePath(),
     metavar="D",
     help="The store is created as D/store. By default D is a temporary directory.",
 )
 @click.option(
     "--report",
     "into",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=StorePath(file_okay=False),
     metavar="DIR",
     help="Then verify the store and two copies of it on Spark, one damaged on purpose, "
     "and write the report to DIR. Needs Java, and space for the copies.",
@@ -112,14 +112,12 @@ def _place(directory: Path | None) -> Path:
 def _check_space(settings: DemoSettings, copies: int) -> None:
     needed = settings.repeat * _REPEAT_BYTES + 2 * settings.segment_size
     needed *= 1 + copies
-    free = shutil.disk_usage(settings.store.parent).free
-    if free < needed:
-        raise FullError(
-            f"{settings.store}: the demo needs {size_text(needed)}, "
-            f"{size_text(free)} are free: choose another --directory or a smaller "
-            "--repeat",
-            path=str(settings.store),
-        )
+    require_free(
+        settings.store.parent,
+        needed,
+        "the demo",
+        "choose another --directory or a smaller --repeat",
+    )
 
 
 class _StepProgress:

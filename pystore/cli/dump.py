@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,20 +14,18 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.bindings.ffi import RECORD_DTYPE, Check
-from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.bindings.ffi import Check
+from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED
 from pystore.cli.lib.group import store_argument
-from pystore.errors import CorruptError, FormatError
-from pystore.message.record import Record
+from pystore.cli.lib.record_lines import RecordLines
+from pystore.damage.segment_walk import CHECKS
+from pystore.errors import CorruptError, InvalidError
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["dump"]
 
-_FIELDS = [name for name in RECORD_DTYPE.names or () if name != "reserved"]
 _ROWS = 512
 """Records whose bytes are read together."""
-
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +95,13 @@ Example: the records of topic orders from offset 1048576 on
 @click.option(
     "--decompress",
     is_flag=True,
-    help="Give size and digest of compressed bodies as decompressed; with --bodies, "
-    "add the decompressed bodies.",
+    help="Give the size of compressed bodies as decompressed; with --bodies, add the "
+    "decompressed bodies. One that cannot be opened gets a 'bodyError'.",
+)
+@click.option(
+    "--digests",
+    is_flag=True,
+    help="Add the SHA-256 of record and body, and the property string in hex.",
 )
 @click.option(
     "--json", "_as_json", is_flag=True, help="No effect: the output is always JSON."
@@ -114,14 +115,16 @@ def dump(
     queue_id: int | None,
     bodies: bool,
     decompress: bool,
+    digests: bool,
     _as_json: bool,
 ) -> int:
     """
     Print the records of STORE in the order of the log, one JSON object per line.
 
-    The keys are RocketMQ's names. This command does not check checksums; `pystore
-    verify` does. If a record is broken, a line on stderr gives its offset, the output
-    continues with the next segment, and the exit code is 1.
+    The keys are RocketMQ's names. Each record is checked as by `pystore verify`. If one
+    is broken, or a segment is missing, short or unreadable, a line on stderr gives the
+    offset, the output continues with the next whole record, and the exit code is 1. It
+    is 3 if nothing is broken, and a segment could not be opened: it may be whole.
     """
     with CommitLog(store, mode="r") as log:
         wanted = RecordFilter(
@@ -131,13 +134,22 @@ def dump(
             queue_id=queue_id,
         )
         reader = _RecordReader(log)
-        lines: list[str] = []
-        for record in reader.records(wanted):
-            lines.append(_line(record, bodies=bodies, decompress=decompress))
-            if len(lines) == _ROWS:
-                _write(lines)
-        _write(lines)
-        return BAD if reader.is_broken else DONE
+        lines = RecordLines(
+            bodies=bodies,
+            decompress=decompress,
+            digests=digests,
+            on_bad_body=reader.note_bad_body,
+        )
+        output = sys.stdout.buffer
+        for rows in reader.rows(wanted):
+            start, last = int(rows["offset"][0]), rows[-1]
+            size = int(last["offset"]) + int(last["size"]) - start
+            view = log.reader.acquire(start, size)
+            for chunk in lines.chunks(rows, view, start):
+                output.write(chunk)
+        if reader.is_broken:
+            return BAD
+        return UNFINISHED if reader.is_unread else DONE
 
 
 class _RecordReader:
@@ -146,33 +158,38 @@ class _RecordReader:
 
     Attributes:
         is_broken: whether a record could not be read.
+        is_unread: whether the system did not open a segment.
     """
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
         self._size = log.ends.segment_size
-        self.is_broken = False
+        self._unread = [one for one in log.ill if one.errno is not None]
+        self.is_broken = self.is_unread = False
 
-    def records(self, wanted: RecordFilter) -> Iterator[Record]:
+    def rows(self, wanted: RecordFilter) -> Iterator[NDArray[Any]]:
         """
-        Yields the records that the filter selects, in the order of the log.
+        Yields the rows that the filter selects, in the order of the log; those of one
+        array are in one segment.
         """
         if wanted.start >= wanted.end:
             return
         offset = self._record_start(wanted.start)
         while offset < wanted.end:
             segment_end = offset - offset % self._size + self._size
-            checks = Check.OFFSET | Check.TOPIC
-            scan = self._log.scan(
-                offset, segment_end, checks, rows=_ROWS, stops_at_damage=True
+            scan = self._log.scan_past_damage(
+                offset,
+                segment_end,
+                CHECKS | Check.TOPIC,
+                rows=_ROWS,
+                on_damage=self._report_damage,
             )
             for rows in scan:
-                yield from self._read(wanted.select(rows, self._log.topic))
+                selected = wanted.select(rows, self._log.topic)
+                if len(selected):
+                    yield selected
                 if int(rows["offset"][-1]) >= wanted.end:
                     return
-            found = scan.cursor
-            if found.offset < min(segment_end, self._log.end_offset):
-                self._report_damage(found.offset, found.text, segment_end)
             offset = segment_end
 
     def _record_start(self, offset: int) -> int:
@@ -182,57 +199,24 @@ class _RecordReader:
         """
         try:
             self._log.read(offset)
-        except CorruptError:
+        except (CorruptError, InvalidError):
             # The offset is inside a record or a blank record, or the record is broken.
             return max(offset - offset % self._size, self._log.min_offset)
         return offset
 
-    def _read(self, rows: NDArray[Any]) -> Iterator[Record]:
+    def note_bad_body(self, _reason: str) -> None:
         """
-        Yields the records of these rows from one block.
+        A body cannot be decompressed; its line says why.
         """
-        if not len(rows):
-            return
-        start, last = int(rows["offset"][0]), rows[-1]
-        size = int(last["offset"]) + int(last["size"]) - start
-        view = self._log.reader.acquire(start, size)
-        for fields in rows[_FIELDS].tolist():
-            at = fields[0] - start
-            yield Record.of(fields, bytes(view[at : at + fields[6]]))
-
-    def _report_damage(self, offset: int, text: str, following: int) -> None:
         self.is_broken = True
-        reason = text or "nothing was written here, but the log continues"
+
+    def _report_damage(self, error: CorruptError, behind: int) -> None:
+        if any(one.offset == error.offset for one in self._unread):
+            self.is_unread = True
+        else:
+            self.is_broken = True
         click.echo(
-            f"pystore: {self._log.path}: offset {offset}: {reason}; skipped to "
-            f"{following}: run `pystore verify`",
+            f"pystore: {self._log.path}: offset {error.offset}: {error.reason}; "
+            f"skipped to {behind}: run `pystore verify`",
             err=True,
         )
-
-
-def _line(record: Record, *, bodies: bool, decompress: bool) -> str:
-    try:
-        line = record.as_dict(plain=decompress)
-        if bodies:
-            body = record.plain_body if decompress else record.body
-            line.update(_body(body))
-    except (CorruptError, FormatError) as error:
-        # Only this function knows the offset of the record.
-        text = f"record at offset {record.offset}: {error}"
-        raise CorruptError(text, offset=record.offset) from error
-    return _encode(line)
-
-
-def _body(body: bytes) -> dict[str, str]:
-    try:
-        return {"body": body.decode()}
-    except UnicodeDecodeError:
-        # JSON can hold text only.
-        return {"bodyBase64": base64.b64encode(body).decode("ascii")}
-
-
-def _write(lines: list[str]) -> None:
-    if lines:
-        lines.append("")
-        sys.stdout.buffer.write("\n".join(lines).encode())
-        lines.clear()

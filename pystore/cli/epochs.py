@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
-from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.group import StorePath, json_option, store_argument
 from pystore.cli.lib.output import echo_json, lines_text, table_text, verdict_text
 from pystore.epochs.table import EpochTable
 from pystore.fs.layout import META_NAME
@@ -70,7 +70,7 @@ def history_of(store: Path) -> StoreEpochs:
 @store_argument
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=StorePath(),
     metavar="STORE",
     help="Also find the offset below which both stores hold the same bytes.",
 )

@@ -20,6 +20,7 @@ from pystore.recovery.dry_run import Inspection, inspect
 from pystore.recovery.foreign_writer import Found, Import, find
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.rocketmq.identity_file import BrokerIdentity
+from pystore.rocketmq.unread import unread_parts
 from pystore.store.commit_log import CommitLog
 from pystore.text import count_text, size_text
 
@@ -38,8 +39,9 @@ def info(*, store: Path, as_json: bool) -> int:
     """
     Show offsets, segments, epochs and identity of STORE, and how it was closed.
 
-    The command changes nothing, and another process may write to the store meanwhile.
-    `pystore verify` checks whether the records are whole.
+    If a segment is missing, short or unreadable, the state is `ill`, and a line for
+    each names what cannot be read. The command changes nothing, and another process may
+    write to the store meanwhile. `pystore verify` checks whether the records are whole.
     """
     facts = store_facts(store)
     echo_json(facts) if as_json else click.echo(_text(facts))
@@ -55,7 +57,7 @@ def store_facts(store: Path) -> dict[str, Any]:
     """
     with CommitLog(store, mode="r") as log:
         ends = log.ends
-        segments = log.reader.segments()
+        segments, ill = log.reader.segments(), log.ill
         facts: dict[str, Any] = {
             "store": str(store),
             "minOffset": ends.min_offset,
@@ -66,12 +68,25 @@ def store_facts(store: Path) -> dict[str, Any]:
                 (base for base in segments if base <= ends.published_end), default=None
             ),
         }
+    if ill:
+        facts["ill"] = [one._asdict() for one in ill]
+    if unread := unread_parts(store):
+        facts["unread"] = unread
     if (store / META_NAME).is_dir():
-        return facts | _ours(store, inspect(store, with_rocketmq=False))
-    return facts | _rocketmqs(store, facts, find(store))
+        found = inspect(store, with_rocketmq=False, serves_ill=True)
+        facts |= _ours(store, found, end=facts["endOffset"] if ill else None)
+    else:
+        facts |= _rocketmqs(store, facts, find(store))
+    if ill:
+        facts["state"] = "ill"
+    return facts
 
 
-def _ours(store: Path, found: Inspection) -> dict[str, Any]:
+def _ours(store: Path, found: Inspection, *, end: int | None) -> dict[str, Any]:
+    """
+    The facts of a store of pystore; *end* is the end of its log, if no opening for
+    writing could find one.
+    """
     plan, live, boot = found.plan, found.live, boot_of(store)
     is_same_boot = live is not None and live.boot_id == boot.boot_id
     note = parse_abort(found.found.contents[ABORT] or b"")
@@ -94,7 +109,7 @@ def _ours(store: Path, found: Inspection) -> dict[str, Any]:
         "damageOffset": None if plan.corrupt is None else plan.corrupt.offset,
     }
     if not is_running:
-        facts["endOffset"] = plan.end_offset
+        facts["endOffset"] = plan.end_offset if end is None else end
     return facts
 
 
@@ -156,7 +171,12 @@ def _text(facts: dict[str, Any]) -> str:
             f"{count_text(facts['segments'])} of {size_text(facts['segmentSize'])}",
         ),
     ]
+    rows += [
+        ("ill", f"{one['offset']} to {one['end']}: {one['path']}: {one['reason']}")
+        for one in facts.get("ill", ())
+    ]
     rows += [("foreign", reason) for reason in facts.get("foreign", ())]
+    rows += [("not read", part) for part in facts.get("unread", ())]
     for name, key in _ROWS:
         if facts.get(key) is not None:
             rows.append((name, str(facts[key])))
@@ -190,7 +210,7 @@ _BOOTS = {
 
 def _state_text(facts: dict[str, Any]) -> str:
     text: str = facts["state"]
-    if text in ("closed", "damaged"):
+    if text in ("closed", "damaged", "ill"):
         return verdict_text(text, is_good=text == "closed")
     if text == "open":
         return f"open: process {facts['writerPid'] or 'unknown'} writes to it"

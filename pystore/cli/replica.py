@@ -16,7 +16,7 @@ import click
 
 from pystore.cli.lib.exit_codes import error_line
 from pystore.cli.lib.group import store_argument
-from pystore.cli.lib.interrupt import Interruption, interruptible
+from pystore.cli.lib.interrupt import Interruption, interruptible, service_exit_code
 from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.recovery_text import opening_lines
 from pystore.cli.lib.sizes import parse_size
@@ -140,8 +140,8 @@ def replica(
 
     A missing or empty directory becomes a store. After every lost connection the
     replica connects again, first after one second, later after at most thirty; each new
-    reason is a line on stderr. Ctrl-C stops the replica cleanly: all received bytes are
-    on disk.
+    reason is a line on stderr. Ctrl-C and SIGTERM stop the replica cleanly: all
+    received bytes are on disk. After SIGTERM the exit code is 0.
     """
     if broker_id is None and not learner:
         raise click.UsageError("give --broker-id, or --learner")
@@ -174,7 +174,7 @@ def replica(
             output.end(follower)
     if not as_json:
         click.echo(f"stopped; {store} is closed")
-    return signals.exit_code
+    return service_exit_code(signals.signal_number)
 
 
 # Higher than every id that a controller assigns.

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
-from pystore.cli.lib.group import json_option
+from pystore.cli.lib.group import StorePath, json_option
 from pystore.cli.lib.output import echo_json, lines_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.errors import PystoreError
@@ -35,7 +35,7 @@ Example: two stores, with four threads, as JSON
     metavar="STORE...",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path),
+    type=StorePath(),
 )
 @click.option(
     "--jobs",
@@ -56,7 +56,8 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
 
     A torn tail after the end of the log is not damage: every crash leaves one, and
     opening cuts it. After damage the check continues, and reports the bytes that it
-    skipped. The exit code is 1 if any store is damaged.
+    skipped. The exit code is 1 if any store is damaged; else 3 if the system did not
+    show a segment, of which nothing is known.
     """
     jobs = jobs or min(os.cpu_count() or 1, _JOBS_MAX)
     reports: list[dict[str, Any]] = []
@@ -72,6 +73,8 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
             continue
         if report.damages:
             code = BAD
+        elif report.unknown:
+            code = code or UNFINISHED
         reports.append(_json(report))
         if not as_json:
             click.echo(lines_text(_lines(report)))
@@ -88,7 +91,9 @@ def _verify(store: Path, jobs: int) -> StoreReport:
 def _lines(report: StoreReport) -> list[str]:
     queues = report.queues
     rate = rate_text(report.scanned_bytes, report.seconds)
-    verdict = verdict_text(report.verdict, is_good=not report.damages)
+    verdict = verdict_text(
+        report.verdict, is_good=not (report.damages or report.unknown)
+    )
     first = (
         f"{report.path}: {verdict}: {count_text(report.records)} records, "
         f"{size_text(report.scanned_bytes)} in {report.segments} segments, offsets "
@@ -100,6 +105,11 @@ def _lines(report: StoreReport) -> list[str]:
         lines.append(
             f"  compared: {count_text(report.seals)} seals, "
             f"{count_text(queues.entries)} entries of {queues.queues} queues"
+        )
+    if queues.other_tags:
+        lines.append(
+            f"  note: {count_text(queues.other_tags)} entries have another tags code "
+            "than their record"
         )
     if queues.missing and queues.queues:
         lines.append(
@@ -116,14 +126,20 @@ def _lines(report: StoreReport) -> list[str]:
             f"  torn: {count_text(report.torn_bytes)} bytes after offset "
             f"{report.end_offset}: {report.torn_reason}; opening cuts them"
         )
-    return lines + [f"  damage: {_damage_text(damage)}" for damage in report.damages]
+    lines += [f"  unknown: {_damage_text(one)}" for one in report.unknown]
+    lines += [f"  damage: {_damage_text(damage)}" for damage in report.damages]
+    if report.damages:
+        lines.append(f"  to do: `pystore doctor {report.path}` shows what heals it")
+    return lines
 
 
 def _damage_text(damage: Damage) -> str:
     text = damage.path
     if damage.offset is not None:
         text += f": offset {damage.offset}"
-    text += f": {damage.reason}"
+    # The reason names the place as well, for callers that have nothing else.
+    reason = damage.reason.removeprefix(f"{damage.path}: ")
+    text += f": {reason.removeprefix(f'record at offset {damage.offset}: ')}"
     if damage.skipped_bytes:
         text += f" ({count_text(damage.skipped_bytes)} bytes skipped)"
     return text
@@ -147,6 +163,7 @@ def _json(report: StoreReport) -> dict[str, Any]:
         "queues": queues.queues,
         "queueEntries": queues.entries,
         "missingEntries": queues.missing,
+        "otherTagsEntries": queues.other_tags,
         "tornBytes": report.torn_bytes,
         "tornReason": report.torn_reason,
         "damages": [
@@ -155,8 +172,16 @@ def _json(report: StoreReport) -> dict[str, Any]:
                 "offset": damage.offset,
                 "reason": damage.reason,
                 "skippedBytes": damage.skipped_bytes,
+                "part": damage.part,
+                "basis": list(damage.basis),
+                "endOffset": damage.end,
+                "heals": list(damage.heals),
             }
             for damage in report.damages
+        ],
+        "unknown": [
+            {"path": one.path, "offset": one.offset, "reason": one.reason}
+            for one in report.unknown
         ],
         "error": None,
     }

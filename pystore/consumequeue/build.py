@@ -138,20 +138,21 @@ def groups_of(
         return
     queue = rows["queue_id"].view(np.uint32).astype(np.uint64)
     key = rows["topic_id"].astype(np.uint64) << np.uint64(32) | queue
-    order = np.argsort(key, kind="stable")
-    rows, key = rows[order], key[order]
     entries = np.empty(len(rows), ENTRY_DTYPE)
     for name in ("offset", "size", "tags_code"):
         entries[name] = rows[name]
     indexes = rows["queue_offset"].astype(np.int64)
-    starts = np.flatnonzero(np.diff(key, prepend=~key[:1])).tolist()
-    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
-        yield Group(
-            topic_name(int(rows["topic_id"][start])),
-            int(rows["queue_id"][start]),
-            indexes[start:end],
-            entries[start:end],
-        )
+    # Rows are large, so what is needed of them is sorted.
+    if (key[1:] < key[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        key, indexes, entries = key[order], indexes[order], entries[order]
+    starts = np.flatnonzero(np.diff(key, prepend=~key[:1]))
+    topics = (key[starts] >> np.uint64(32)).tolist()
+    queues = key[starts].astype(np.uint32).view(np.int32).tolist()
+    edges = [*starts.tolist(), len(rows)]
+    for at, (topic, queue_id) in enumerate(zip(topics, queues, strict=True)):
+        start, end = edges[at], edges[at + 1]
+        yield Group(topic_name(topic), queue_id, indexes[start:end], entries[start:end])
 
 
 def plan_group(

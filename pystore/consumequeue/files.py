@@ -128,11 +128,12 @@ class QueueFiles:
                 path, f"it has {size} bytes, and not {self.file_size} as configured"
             )
         if base - before > self.file_size:
-            raise self._damage(path, "the file before it is missing")
+            missing = path.with_name(segment_name(before + self.file_size))
+            raise self._damage(missing, "the file is missing, and a later one is there")
 
     def _damage(self, path: Path, what: str) -> CorruptError:
         return CorruptError(
-            f"{path}: {what}: move {self.folder} away, it is built anew from the log",
+            f"{path}: {what}: `pystore doctor --apply` builds the queue again",
             path=str(path),
         )
 
@@ -182,6 +183,20 @@ class QueueFiles:
                 raise self._damage(Path(path), f"it ends at byte {size}")
             data += self.read(position + here, count - here)
         return data
+
+    def has_hole(self, base: int) -> bool:
+        """
+        Whether the system has no data for a part of one file: it reads as zeros.
+
+        Raises:
+            StorageError: the system refused.
+        """
+        file, _ = self.place(base)
+        try:
+            return os.lseek(file.number, 0, os.SEEK_HOLE) < self.file_size
+        except OSError as error:
+            # The error of the system does not name the path.
+            raise storage_error("read", Path(self._path(base)), error) from error
 
     def write(self, position: int, data: bytes) -> None:
         """

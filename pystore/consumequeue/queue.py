@@ -32,6 +32,9 @@ Entries: TypeAlias = NDArray[np.void]
 """An array of `ENTRY_DTYPE`."""
 
 _ENTRY = struct.Struct(">qiq")
+_FILES_READ = 3
+_LAST_READ, _ENTRIES_READ = 32, 1 << 18
+"""Entries that are read at once, from the end of a queue on."""
 _FILLER_SIZE = 2**31 - 1
 _unpack_entry = _ENTRY.unpack
 _tuple_new = tuple.__new__
@@ -80,15 +83,20 @@ class ConsumeQueue:
 
     # -- opening --------------------------------------------------------------
 
-    def load(self, expected: int | None = None) -> None:
+    def load(self, expected: int | None = None, *, by_bisection: bool = False) -> None:
         """
         Finds the end of the queue anew.
 
-        As RocketMQ, it reads the last three files up to the first slot without an
-        entry. If the queue ends at the expected queue offset, it reads two slots.
+        The queue ends at its first slot without an entry, in whatever file: after a
+        power cut, files in the middle may have come back as zeros. The last three files
+        are read as a whole, as in RocketMQ. Of an older one the first and the last slot
+        are read, and all of it only if the system has no data for a part of it. If the
+        queue ends at the expected queue offset, two slots are read.
 
         Args:
             expected: the stored ``max_index`` of the last close.
+            by_bisection: read some 20 slots, whatever the queue has. The caller reads
+                the entries afterwards, and looks for a slot without one.
 
         Raises:
             CorruptError: a file has a wrong name or length.
@@ -96,10 +104,12 @@ class ConsumeQueue:
         """
         self.files.load()
         self._find_first_slot()
-        if expected is None or not self._ends_at(expected):
-            self.max_index = self._count_entries()
-        else:
+        if expected is not None and self._ends_at(expected):
             self.max_index = expected
+        elif by_bisection:
+            self.max_index = self._bisect_end()
+        else:
+            self.max_index = self._count_entries()
         self._find_end_offset()
 
     def _ends_at(self, index: int) -> bool:
@@ -112,12 +122,44 @@ class ConsumeQueue:
         return _is_entry(*last) and not any(after)
 
     def _count_entries(self) -> int:
-        for base in self.files.bases[-3:]:
+        older = len(self.files.bases) - _FILES_READ
+        for number, base in enumerate(self.files.bases):
+            if number < older and self._is_filled(base):
+                continue
             entries = self._file_entries(base)
             valid = (entries["offset"] >= 0) & (entries["size"] > 0)
             if not valid.all():
                 return base // ENTRY_SIZE + int(valid.argmin())
         return self.files.end // ENTRY_SIZE
+
+    def _bisect_end(self) -> int:
+        per_file = self._file_size // ENTRY_SIZE
+        for base in reversed(self.files.bases):
+            low = base // ENTRY_SIZE
+            high = low + per_file
+            if not self._has_entry(low):
+                continue
+            while high - low > 1:
+                middle = (low + high) // 2
+                if self._has_entry(middle):
+                    low = middle
+                else:
+                    high = middle
+            return high
+        return self.first_slot
+
+    def _has_entry(self, index: int) -> bool:
+        return _is_entry(*_ENTRY.unpack(self._slot(index)))
+
+    def _is_filled(self, base: int) -> bool:
+        """
+        Whether an older file has entries at both ends and no hole, at a cost that does
+        not grow with its size.
+        """
+        first, last = base // ENTRY_SIZE, (base + self._file_size) // ENTRY_SIZE - 1
+        if not all(self._has_entry(at) for at in (first, last)):
+            return False
+        return not self.files.has_hole(base)
 
     def _find_first_slot(self) -> None:
         bases = self.files.bases
@@ -171,13 +213,14 @@ class ConsumeQueue:
         """
         Returns the last entry of a record, not a filler.
         """
-        for base in reversed(self.files.bases):
-            first = base // ENTRY_SIZE
-            if first < self.max_index:
-                entries = self.entries(first, self._file_size // ENTRY_SIZE)
-                named = np.flatnonzero(~is_filler(entries))
-                if len(named):
-                    return QueueEntry._make(entries[named[-1]].item())
+        above, count = self.max_index, _LAST_READ
+        while above > self.first_slot:
+            first = max(self.first_slot, above - count)
+            entries = self.entries(first, above - first)
+            named = np.flatnonzero(~is_filler(entries))
+            if len(named):
+                return QueueEntry._make(entries[named[-1]].item())
+            above, count = first, min(count * 8, _ENTRIES_READ)
         return None
 
     def entries(self, first: int, count: int) -> Entries:
@@ -313,6 +356,36 @@ class ConsumeQueue:
         self._find_first_slot()
         self.end_offset = int(entries["offset"][-1]) + int(entries["size"][-1])
         self.max_index = index + len(entries)
+
+    def insert(self, index: int, entries: Entries, first: int) -> None:
+        """
+        Writes entries at consecutive queue offsets, also in slots that were skipped.
+
+        Args:
+            index: the queue offset of the first.
+            entries: whose slots have no entry.
+            first: the lowest queue offset that the queue will have; a new queue begins
+                there.
+
+        Raises:
+            InvalidError: the index is below the first file, or beyond the last one.
+            FullError: no space is left.
+            StorageError: the system refused.
+        """
+        per_file = self._file_size // ENTRY_SIZE
+        if not self.files.bases:
+            self.max_index = min(first, index) // per_file * per_file
+        while index // per_file > self.max_index // per_file:
+            fillers = per_file - self.max_index % per_file
+            self.files.write(self.max_index * ENTRY_SIZE, _FILLER * fillers)
+            self.max_index += fillers
+        self._find_first_slot()
+        below = min(len(entries), max(0, self.max_index - index))
+        if below:
+            if index < self.first_slot:
+                raise self._out_of_range(index)
+            self.files.write(index * ENTRY_SIZE, entries[:below].tobytes())
+        self.append(index + below, entries[below:])
 
     def cut(self, end: int) -> int:
         """

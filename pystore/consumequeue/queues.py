@@ -15,7 +15,9 @@ from __future__ import annotations
 import os
 import re
 import resource
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +31,20 @@ from pystore.consumequeue.build import (
     plan_group,
 )
 from pystore.consumequeue.files import QueueFiles
+from pystore.consumequeue.light import LIGHT_PREFIX
 from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue, is_filler
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.fd_cache import FdCache
 from pystore.fs.layout import CONSUME_QUEUE
 
-__all__ = ["ConsumeQueues", "queue_file_size"]
+__all__ = [
+    "ConsumeQueues",
+    "found_file_size",
+    "name_problem",
+    "queue_file_size",
+    "queue_file_size_of",
+]
 
 
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
@@ -93,6 +102,8 @@ class ConsumeQueues:
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._dirty: set[ConsumeQueue] = set()
         self._dirty_max = _dirty_max()
+        self._changed: set[tuple[str, int]] = set()
+        self._has_light = False
 
     def __enter__(self) -> ConsumeQueues:
         return self
@@ -106,6 +117,13 @@ class ConsumeQueues:
     def __len__(self) -> int:
         return len(self._queues)
 
+    @property
+    def has_light(self) -> bool:
+        """
+        Whether there is a light queue (LMQ).
+        """
+        return self._has_light
+
     def close(self) -> None:
         """
         Closes every file, without a sync.
@@ -114,13 +132,19 @@ class ConsumeQueues:
 
     # -- opening --------------------------------------------------------------
 
-    def load(self, expected: Mapping[tuple[str, int], int] | None = None) -> None:
+    def load(
+        self,
+        expected: Mapping[tuple[str, int], int] | None = None,
+        *,
+        by_bisection: bool = False,
+    ) -> None:
         """
         Finds the queues of the store and their ends, anew.
 
         Args:
             expected: `lengths` at the last close; a queue that still ends there is
                 not read.
+            by_bisection: as `ConsumeQueue.load`.
 
         Raises:
             CorruptError: a queue's files have wrong names or lengths.
@@ -129,9 +153,12 @@ class ConsumeQueues:
         queues = {}
         for topic, queue_id in sorted(self._names()):
             queue = self._make(topic, queue_id)
-            queue.load(expected.get((topic, queue_id)) if expected else None)
+            end = expected.get((topic, queue_id)) if expected else None
+            queue.load(end, by_bisection=by_bisection)
             queues[topic, queue_id] = queue
+        self._changed |= self._queues.keys() | queues.keys()
         self._queues = queues
+        self._has_light = any(topic.startswith(LIGHT_PREFIX) for topic, _ in queues)
         self._dirty = {queue for queue in self if queue.files.is_dirty}
 
     def resume(self, end: int, store_ms: int) -> None:
@@ -187,6 +214,21 @@ class ConsumeQueues:
         """
         return {key: queue.max_index for key, queue in self._queues.items()}
 
+    def changed_lengths(self) -> dict[tuple[str, int], int]:
+        """
+        As `lengths`, of the queues that changed since `forget_changed`; 0: it is gone.
+        """
+        return {
+            key: queue.max_index if (queue := self._queues.get(key)) else 0
+            for key in self._changed
+        }
+
+    def forget_changed(self) -> None:
+        """
+        The lengths of all queues are known.
+        """
+        self._changed.clear()
+
     def lengths_below(self, end: int) -> dict[tuple[str, int], int]:
         """
         As `lengths`, of the records below a log offset.
@@ -220,6 +262,20 @@ class ConsumeQueues:
         entry = max(last)
         return entry.offset, entry.offset + entry.size
 
+    def last_entries(self, count: int) -> list[tuple[int, int]]:
+        """
+        Returns offset and size of the last ``count`` entries of each queue.
+        """
+        found: list[tuple[int, int]] = []
+        for queue in self:
+            first = max(queue.first_slot, queue.max_index - count)
+            entries = queue.entries(first, queue.max_index - first)
+            entries = entries[~is_filler(entries)]
+            found += zip(
+                entries["offset"].tolist(), entries["size"].tolist(), strict=True
+            )
+        return found
+
     def named_above(self, offset: int) -> NDArray[np.int64]:
         """
         Returns the offsets above ``offset`` of records with an entry, ascending.
@@ -246,6 +302,8 @@ class ConsumeQueues:
         topic_name: Callable[[int], str],
         *,
         fill_gaps: bool = False,
+        gap_max: int = 0,
+        light: Iterable[Group] = (),
     ) -> Dispatched:
         """
         Writes an entry for every record.
@@ -260,6 +318,10 @@ class ConsumeQueues:
             end: the log offset at which the scan stopped.
             topic_name: returns the topic of a topic id.
             fill_gaps: see above.
+            gap_max: how many slots in a row are filled, if that is more than a file
+                has.
+            light: the entries of the same records in light queues. Their missing slots
+                are filled, as the log may not have the records any more.
 
         Returns:
             The numbers of written and of skipped records, with reasons.
@@ -271,9 +333,10 @@ class ConsumeQueues:
         """
         result = Dispatched()
         plans: list[tuple[Group, BuildPlan]] = []
-        for group in groups_of(rows, topic_name, result):
+        own = [(group, fill_gaps) for group in groups_of(rows, topic_name, result)]
+        for group, fills in (*own, *((group, True) for group in light)):
             queue = self._queues.get((group.topic, group.queue_id))
-            if problem := _name_problem(group.topic, group.queue_id):
+            if problem := name_problem(group.topic, group.queue_id):
                 result.refuse(group, problem)
                 continue
             plan = plan_group(
@@ -281,7 +344,7 @@ class ConsumeQueues:
                 next_index=queue.max_index if queue else 0,
                 end_offset=queue.end_offset if queue else 0,
                 is_new=queue is None or not queue.files.bases,
-                gap_max=self.file_size // ENTRY_SIZE if fill_gaps else 0,
+                gap_max=max(gap_max, self.file_size // ENTRY_SIZE) if fills else 0,
             )
             plans.append((group, plan))
         for group, plan in plans:
@@ -299,6 +362,8 @@ class ConsumeQueues:
         queue = self._queues.get(key)
         if queue is None:
             queue = self._make(*key)
+            self._has_light = self._has_light or key[0].startswith(LIGHT_PREFIX)
+        self._will_change(queue)
         for index, entries in plan.runs:
             queue.append(index, entries)
             # Readers in other threads get the queue only with an entry.
@@ -306,13 +371,46 @@ class ConsumeQueues:
             result.written += len(entries)
         self._note(queue)
 
+    def insert(self, group: Group, first: int) -> None:
+        """
+        Writes entries whose queue offsets come in any order, for a log without some of
+        its records; `dispatch` takes them in their order only.
+
+        Args:
+            group: the entries of one queue; no queue offset has an entry yet.
+            first: the lowest queue offset that the queue will have.
+
+        Raises:
+            FullError: no space is left.
+            StorageError: the system refused.
+        """
+        key = group.topic, group.queue_id
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._make(*key)
+        self._will_change(queue)
+        indexes, entries = group.indexes, group.entries
+        edges = np.flatnonzero(np.diff(indexes) != 1) + 1
+        for run in np.split(np.arange(len(indexes)), edges):
+            queue.insert(int(indexes[run[0]]), entries[run], first)
+        self._queues[key] = queue
+        self._note(queue)
+
+    def _will_change(self, queue: ConsumeQueue) -> None:
+        """
+        Adds a queue to the next sync before it changes: Ctrl-C may come after that.
+        """
+        self._changed.add((queue.topic, queue.queue_id))
+        self._dirty.add(queue)
+
     def _note(self, queue: ConsumeQueue) -> None:
         """
-        Adds a queue to the next sync. Each unsynced file keeps a descriptor open, so
-        many of them are synced at once; this does not move ``synced_end``.
+        Removes an unchanged queue from the next sync. Each unsynced file keeps a
+        descriptor open, so many of them are synced at once; this does not move
+        ``synced_end``.
         """
-        if queue.files.is_dirty:
-            self._dirty.add(queue)
+        if not queue.files.is_dirty:
+            self._dirty.discard(queue)
         if len(self._dirty) >= self._dirty_max:
             self._sync_files()
 
@@ -329,6 +427,7 @@ class ConsumeQueues:
         """
         removed = 0
         for queue in self:
+            self._will_change(queue)
             removed += queue.cut(end)
             self._note(queue)
         self.dispatched_end = min(self.dispatched_end, end)
@@ -348,7 +447,6 @@ class ConsumeQueues:
         removed = 0
         for queue in self:
             removed += queue.delete_before(min_offset)
-            self._note(queue)
         return removed
 
     def sync(self) -> None:
@@ -382,7 +480,7 @@ def _topic_of(folder: Path) -> str:
     return os.fsencode(folder.name).decode("utf-8", "surrogateescape")
 
 
-def _name_problem(topic: str, queue_id: int) -> str:
+def name_problem(topic: str, queue_id: int) -> str:
     """
     Why a topic and queue cannot have a folder; empty: they can.
 
@@ -399,14 +497,42 @@ def _name_problem(topic: str, queue_id: int) -> str:
     return ""
 
 
+_SIZES_COMPARED = 9
+"""One of them may be damaged."""
+
 _QUEUE_FILE_BYTES = queue_file_size()
+
+
+def found_file_size(root: Path) -> int | None:
+    """
+    The size of the store's queue files, which most of some have; ``None``: there is
+    none.
+    """
+    found: Counter[int] = Counter()
+    for size in islice(_file_sizes(root / CONSUME_QUEUE, 2), _SIZES_COMPARED):
+        found[size] += 1
+    return queue_file_size(found.most_common(1)[0][0]) if found else None
+
+
+def _file_sizes(folder: Path, depth: int) -> Iterator[int]:
+    """
+    The sizes of files at a depth, not 0; no folder is listed to its end for the first.
+    """
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        # A store without queues, or a folder that was removed meanwhile.
+        return
+    with entries:
+        for entry in entries:
+            if depth and entry.is_dir():
+                yield from _file_sizes(Path(entry.path), depth - 1)
+            elif not depth and entry.is_file() and (size := entry.stat().st_size):
+                yield size
 
 
 def queue_file_size_of(root: Path, default: int = _QUEUE_FILE_BYTES) -> int:
     """
     The size of the store's queue files: of an existing one, else the default.
     """
-    for path in (root / CONSUME_QUEUE).glob("*/*/*"):
-        if path.is_file() and (size := path.stat().st_size):
-            return queue_file_size(size)
-    return default
+    return found_file_size(root) or default

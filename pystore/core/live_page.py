@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pystore._core import CData
 
-__all__ = ["LivePage", "LiveWords"]
+__all__ = ["LivePage", "LiveWords", "packed_words"]
 
 
 @stored
@@ -53,6 +53,22 @@ class LiveWords(NamedTuple):
 
 
 _WORDS = struct.Struct("=QQ16sQQQQQQQ")
+
+
+def packed_words(words: LiveWords, path: str) -> CData:
+    """
+    The words of the page at a path, as the core takes them.
+
+    Raises:
+        InvalidError: a word that does not fit.
+    """
+    try:
+        raw = _WORDS.pack(*words)
+    except struct.error as error:
+        raise InvalidError(f"no words for {path}: {error}") from error
+    packed = ffi.new("ps_live_words *")
+    ffi.memmove(packed, raw, len(raw))
+    return packed
 
 
 class LivePage:
@@ -129,12 +145,7 @@ class LivePage:
             InvalidError: opened for reading, or a word that does not fit.
             ClosedError: after ``close``.
         """
-        try:
-            raw = _WORDS.pack(*words)
-        except struct.error as error:
-            raise InvalidError(f"no words for {self.path}: {error}") from error
-        packed = ffi.new("ps_live_words *")
-        ffi.memmove(packed, raw, len(raw))
+        packed = packed_words(words, self.path)
         scratch = borrow()
         status = lib.ps_live_begin(self.pointer, packed, scratch.error)
         check(status, scratch.error, self.path)
@@ -143,8 +154,12 @@ class LivePage:
     def close(self) -> None:
         """
         Drops the page; calling it again is allowed. A log that uses it keeps it mapped.
+
+        A page that was opened for writing and not begun is as it was before.
         """
-        self._held = None
+        held, self._held = self._held, None
+        if held is not None:
+            lib.ps_live_unclaim(held)
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 """
 The lock of a store: one writer at a time, of any program.
 
-Source: docs/crash-safety.md, one writer; docs/format.md, small files (1.10).
+Source: docs/crash-safety.md, A18; docs/format.md, small files (1.10).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pystore.bindings.ffi import borrow, check, ffi, give_back, lib
-from pystore.errors import StorageError
+from pystore.errors import ClosedError, StorageError
 from pystore.fs.layout import ABORT, LOCK
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Lock:
 
     Raises:
         LockedError: a writer has the store: pystore, Java, or this process.
+        NotAStoreError: no regular file, or one that another store shares.
         StorageError: the system refused.
     """
 
@@ -52,6 +53,32 @@ class Lock:
         Whether it is not released yet.
         """
         return bool(self._held)
+
+    @property
+    def pointer(self) -> CData:
+        """
+        The ``ps_lock``; valid until ``release``.
+
+        Raises:
+            ClosedError: after ``release``.
+        """
+        held = self._held
+        if not held:
+            raise ClosedError(f"{self.path} was released", path=self.path)
+        return held[0]
+
+    def check(self) -> None:
+        """
+        Makes sure that the file that is locked has its name still, in its directory.
+
+        Raises:
+            PoisonedError: it has not, so another writer may have the store.
+            ClosedError: after ``release``.
+        """
+        scratch = borrow()
+        status = lib.ps_lock_check(self.pointer, scratch.error)
+        check(status, scratch.error, self.path)
+        give_back(scratch)
 
     def release(self) -> None:
         """

@@ -28,17 +28,18 @@ from pystore.bindings.ffi import (
     unpack_record,
     view,
 )
+from pystore.core.live_page import packed_words
 from pystore.core.options import LogOptions
-from pystore.core.results import Block, Cursor, Ends
+from pystore.core.results import Block, Ends, IllRange
 from pystore.core.scan import ROWS, Scan
-from pystore.errors import ForkedError, InvalidError
+from pystore.errors import ForkedError, InvalidError, check_integers
 from pystore.message.record import Record
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from pystore._core import CData
-    from pystore.core.live_page import LivePage
+    from pystore.core.live_page import LivePage, LiveWords
 
 __all__ = ["BLOCK_BYTES", "LogReader"]
 
@@ -52,6 +53,7 @@ _SIZE = Record._fields.index("size")
 _TOPIC_BYTES = 65536
 
 # A look-up in `lib` takes half as long as the call.
+_BODY = int(Check.BODY)
 _ps_log_ends = lib.ps_log_ends
 _ps_log_read = lib.ps_log_read
 _ps_log_read_entry = lib.ps_log_read_entry
@@ -70,13 +72,18 @@ class LogReader:
         live: the live page with the published end; it stays mapped as long as the log
             needs it.
 
+    Attributes:
+        path: of the store.
+        has_own_end: whether it was opened with an end of its own: another program may
+            have appended since.
+
     Raises:
         NotAStoreError: the directory is missing, or a file is no segment.
         InvalidError: options that no log could have.
         StorageError: the system refused.
     """
 
-    __slots__ = ("_log", "_topics", "path")
+    __slots__ = ("_log", "_topics", "has_own_end", "path")
 
     def __init__(
         self,
@@ -85,6 +92,7 @@ class LogReader:
         live: LivePage | None = None,
     ) -> None:
         self.path = os.fspath(root)
+        self.has_own_end = live is None
         page = ffi.NULL if live is None else live.pointer
         found = ffi.new("ps_log **")
         scratch = borrow()
@@ -153,13 +161,27 @@ class LogReader:
 
     def limit(self, end: int) -> None:
         """
-        Sets the end of a log without a live page.
+        Sets the end of a log without a live page, or until a writer begins.
 
         Raises:
             InvalidError: the log is open for writing.
             OffsetOutOfRange: not within the segments.
         """
         self._call(lib.ps_log_limit, end)
+
+    def await_writer(self, seen: LiveWords) -> None:
+        """
+        Makes a reader whose live page does not bind follow the page as soon as a writer
+        begins. Until then `limit` sets the end. Called before any other method.
+
+        Args:
+            seen: the words of the page, with the boot and the mount of this process.
+
+        Raises:
+            InvalidError: the log is open for writing, or has no live page.
+        """
+        self._call(lib.ps_log_await, packed_words(seen, self.path))
+        self.has_own_end = True
 
     def ends(self) -> Ends:
         """
@@ -176,9 +198,34 @@ class LogReader:
 
     def segments(self) -> list[int]:
         """
-        Returns the base offsets of the segments, oldest first.
+        Returns the base offsets of the segments, oldest first, with those of `ill`.
         """
         return self._bases(lib.ps_log_segments)
+
+    def ill(self) -> tuple[IllRange, ...]:
+        """
+        Returns the ranges whose bytes are not there, by offset: of segments that are
+        missing, short or unreadable. Empty unless ``options.serves_ill``.
+
+        A read there raises `CorruptError`, a scan stops at it with
+        ``Stop.UNREADABLE``; all other bytes can be read. A segment that is restored is
+        seen by the next opening.
+        """
+        found: list[IllRange] = []
+        offset, end = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+        while True:
+            scratch = borrow()
+            after = found[-1].end if found else 0
+            status = lib.ps_log_ill(self._log, after, offset, end, scratch.error)
+            check(status, scratch.error, self.path)
+            if offset[0] == NO_OFFSET:
+                give_back(scratch)
+                return tuple(found)
+            text = ffi.string(scratch.error.text).decode("utf-8", "replace")
+            errno = scratch.error.system_errno or None
+            give_back(scratch)
+            path, _, reason = text.partition(": ")
+            found.append(IllRange(path, offset[0], end[0], reason, errno))
 
     def stranded(self) -> list[int]:
         """
@@ -198,13 +245,18 @@ class LogReader:
                 return found
             capacity = count[0] + _SEGMENTS  # segments may be added meanwhile
 
-    def read(self, offset: int) -> Record:
+    def read(self, offset: int, *, body_crc: bool = True) -> Record:
         """
-        Returns a copy of the record at *offset*, after a check of its structure.
+        Returns a copy of the record at *offset*, after a check of its structure and of
+        its body.
+
+        Args:
+            offset: of its first byte.
+            body_crc: whether to compare the body with its CRC.
 
         Raises:
             OffsetOutOfRange: below the minimum offset or not below the end.
-            CorruptError: no whole record is there.
+            CorruptError: no whole record is there, or its body was changed.
             CutError: the log was cut meanwhile.
         """
         scratch = borrow()
@@ -214,6 +266,7 @@ class LogReader:
                 status = _ps_log_read(
                     self._log,
                     offset,
+                    _BODY if body_crc else 0,
                     data,
                     size,
                     scratch.count,
@@ -221,7 +274,7 @@ class LogReader:
                     scratch.error,
                 )
             except (OverflowError, TypeError) as error:  # what cffi raises
-                raise InvalidError(f"no offset: {offset!r}: {error}") from error
+                raise InvalidError(f"offset {offset!r}: {error}") from error
             if status != lib.PS_E_SPACE:
                 break
             size = scratch.count[0]
@@ -235,13 +288,14 @@ class LogReader:
         give_back(scratch)
         return record
 
-    def read_entry(self, file: int, at: int) -> Record | None:
+    def read_entry(self, file: int, at: int, *, body_crc: bool = True) -> Record | None:
         """
         Returns the record of an entry of a consume queue, read in one call.
 
         Args:
             file: an open descriptor of the queue's file.
             at: the position of the entry in the file.
+            body_crc: as in `read`.
 
         Returns:
             ``None`` if it fails: reads of entry and record one by one raise the error.
@@ -254,6 +308,7 @@ class LogReader:
             self._log,
             file,
             at,
+            _BODY if body_crc else 0,
             scratch.data,
             Scratch.DATA_SIZE,
             scratch.count,
@@ -275,9 +330,8 @@ class LogReader:
         checks: Check = NO_CHECK,
         *,
         rows: int = ROWS,
-        stale_above: int = NO_OFFSET,
-        after: Cursor | None = None,
         raises: bool = False,
+        on_bad_start: Callable[[int], object] | None = None,
     ) -> Scan:
         """
         Returns an iterator over the rows of a range.
@@ -287,12 +341,10 @@ class LogReader:
             to_offset: the scan ends before a record that ends above it.
             checks: what to check beyond the structure, and what to fill.
             rows: of one array; ``scan(...).finish()`` makes none.
-            stale_above: above it a record is bad if its store time is more than 3 s
-                below that of an earlier record (A8).
-            after: the cursor of the scan that this one continues: its last record
-                counts for store times.
             raises: whether the iteration raises at a bad record; else only the cursor
                 has the stop.
+            on_bad_start: called with *from_offset* before the iteration raises because
+                of a bad record there; it may raise another error.
 
         Raises:
             InvalidError: no offset, no checks, or no rows.
@@ -302,25 +354,49 @@ class LogReader:
         try:
             cursor.offset = cursor.record_end = from_offset
             cursor.limit = to_offset
-            cursor.stale_above = stale_above
             cursor.checks = checks
         except (OverflowError, TypeError) as error:  # what cffi raises
-            text = f"no range or checks: {from_offset!r}, {to_offset!r}, {checks!r}"
-            raise InvalidError(text) from error
+            text = f"from_offset {from_offset!r}, to_offset {to_offset!r}, "
+            raise InvalidError(f"{text}checks {checks!r}: {error}") from error
+        check_integers(rows=rows)
         cursor.record_start = NO_OFFSET
-        if after is not None and after.record_start is not None:
-            cursor.record_start = after.record_start
-            cursor.record_end = after.record_end
-            cursor.record_ms = after.record_ms
         cursor.stop = Stop.ROWS
-        return Scan(self._log, self.path, cursor, rows, raises=raises)
+        return Scan(
+            self._log,
+            self.path,
+            cursor,
+            rows,
+            raises=raises,
+            on_bad_start=on_bad_start,
+        )
+
+    def resync(self, offset: int, limit: int = NO_OFFSET) -> int | None:
+        """
+        Returns the first offset, from *offset* on, where a record or a blank record
+        proves its place by its magic, its lengths and its embedded offset.
+
+        Args:
+            offset: any byte of a segment; the search ends with the segment.
+            limit: the record ends at or below it.
+
+        Returns:
+            ``None``: there is none. The caller checks the checksums.
+
+        Raises:
+            OffsetOutOfRange: no segment is there.
+        """
+        found = ffi.new("uint64_t *")
+        self._call(lib.ps_log_resync, offset, limit, found)
+        return None if found[0] == NO_OFFSET else found[0]
 
     def acquire(self, offset: int, size_max: int = BLOCK_BYTES) -> memoryview:
         """
         Returns bytes from *offset* on, read-only and without a copy.
 
         While the view or a slice of it lives, a cut below its end is refused; a
-        deletion of its segment is not, and the bytes stay readable.
+        deletion of its segment is not, and the bytes stay readable. If another program
+        makes the file shorter, or the disk loses the bytes, touching them ends the
+        process with SIGBUS: `copy` has an error instead.
 
         Args:
             offset: any byte below the end.
@@ -335,11 +411,41 @@ class LogReader:
         self._call(lib.ps_block_acquire, offset, size_max, block)
         return view(block)
 
+    def copy(self, offset: int, size_max: int = BLOCK_BYTES) -> bytes:
+        """
+        Returns a copy of the bytes from *offset* on, read without a mapping.
+
+        Args:
+            offset: any byte below the end.
+            size_max: in bytes; the copy ends at the end of the segment or of the log.
+
+        Raises:
+            OffsetOutOfRange: below the minimum offset or not below the end.
+            CorruptError: the file is shorter than it should be.
+            CutError: the log was cut meanwhile.
+            StorageError: the system refused.
+        """
+        check_integers(offset=offset, size_max=size_max)
+        if size_max < 1:
+            raise InvalidError(f"a block of {size_max} bytes", offset=offset)
+        buffer = bytearray(min(size_max, max(0, self.ends().published_end - offset)))
+        copied = ffi.new("uint64_t *")
+        self._call(
+            lib.ps_log_copy,
+            offset,
+            len(buffer),
+            ffi.from_buffer("uint8_t[]", buffer),
+            copied,
+        )
+        return bytes(memoryview(buffer)[: copied[0]])
+
     def blocks(
         self,
         from_offset: int,
         to_offset: int | None = None,
         size_max: int = BLOCK_BYTES,
+        *,
+        is_copied: bool = False,
     ) -> Iterator[Block]:
         """
         Yields the bytes of a range block by block, without a copy.
@@ -348,14 +454,21 @@ class LogReader:
             from_offset: any byte below the end.
             to_offset: exclusive; ``None``: the present end.
             size_max: of one block; blocks never span segments.
+            is_copied: whether the blocks are copies, as of ``copy``.
 
         Raises:
             OffsetOutOfRange, CorruptError, CutError: as ``acquire``.
+            StorageError: as ``copy``.
         """
         end = self.ends().published_end if to_offset is None else to_offset
         offset = from_offset
         while offset < end:
-            found = self.acquire(offset, min(size_max, end - offset))
+            size = min(size_max, end - offset)
+            found = (
+                memoryview(self.copy(offset, size))
+                if is_copied
+                else self.acquire(offset, size)
+            )
             yield Block(offset, found)
             offset += len(found)
 

@@ -6,9 +6,10 @@ A log that is open for writing: each method is one call of the core.
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,16 @@ from pystore.bindings.ffi import (
     take,
 )
 from pystore.core.log_reader import LogReader
-from pystore.core.options import Route
-from pystore.core.results import Appended, CutReport, StartReport
-from pystore.errors import InvalidError, PystoreError
+from pystore.core.options import LogOptions, Route
+from pystore.core.results import Appended, ClockState, CutReport, StartReport
+from pystore.errors import InvalidError, PystoreError, StorageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pystore._core import CData
+    from pystore.core.live_page import LivePage
+    from pystore.core.lock import Lock
     from pystore.message.columns import Columns
     from pystore.message.message import Message
 
@@ -117,7 +123,48 @@ class LogHandle(LogReader):
     may be there without being durable. During a cut, appends wait.
     """
 
-    __slots__ = ()
+    __slots__ = ("after_failure",)
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        options: LogOptions | None = None,
+        live: LivePage | None = None,
+    ) -> None:
+        super().__init__(root, options, live)
+        self.after_failure: Callable[[StorageError], object] | None = None
+
+    def refuse(self, status: int, error: CData) -> NoReturn:
+        """
+        Raises the error of an append that failed. Before that, ``after_failure`` makes
+        certain that nothing that the append wrote comes back (A19).
+
+        Raises:
+            PystoreError: of the class of the status.
+        """
+        try:
+            fail(status, error, self.path)
+        except StorageError as failure:
+            # No other error comes after a byte was written.
+            if self.after_failure is not None:
+                self.after_failure(failure)
+            raise
+
+    def undo(self) -> int | None:
+        """
+        Zeroes what a failed append left above the end, if that was not done yet.
+
+        Returns:
+            Where to cut the log, if the bytes could not be zeroed: the log takes no
+            appends any more, and the caller stores an intent; else ``None``.
+
+        Raises:
+            ClosedError: the log is closed.
+        """
+        cut_offset = ffi.new("uint64_t *")
+        self._call(lib.ps_log_undo, cut_offset)
+        offset: int = cut_offset[0]
+        return None if offset == NO_OFFSET else offset
 
     def start(
         self,
@@ -161,6 +208,31 @@ class LogHandle(LogReader):
             start.segments_removed, start.bytes_zeroed, start.bytes_rewritten
         )
 
+    def guard(self, lock: Lock, temporary: Path | None = None) -> None:
+        """
+        Tells the log what it writes under, before ``start``. At each sync, roll, cut
+        and deletion it then makes sure that the store is still its own (A18).
+
+        Args:
+            lock: released after the log is closed.
+            temporary: a directory of the segments' file system, for segments before
+                they have their name; ``None``: ``meta/tmp``.
+
+        Raises:
+            InvalidError: started or guarded before, or not for writing.
+        """
+        where = _NULL if temporary is None else os.fsencode(temporary)
+        self._call(lib.ps_log_guard, lock.pointer, where)
+
+    def check_guard(self) -> None:
+        """
+        Makes sure that the store is still this log's.
+
+        Raises:
+            PoisonedError: the lock or the live page is another writer's, or was.
+        """
+        self._call(lib.ps_log_check_guard)
+
     def append(
         self,
         form: bytes,
@@ -180,7 +252,8 @@ class LogHandle(LogReader):
             FullError: no space; nothing was written.
             FencedError: the write authority is gone; if it ended during the write, the
                 bytes are in the log.
-            BusyError: a cut did not finish; reopen the store.
+            BusyError: a cut did not finish, or what a failed append wrote could not be
+                removed; reopen the store.
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
@@ -206,7 +279,7 @@ class LogHandle(LogReader):
             kind = type(form).__name__
             raise InvalidError(f"no message form but {kind}: {error}") from error
         if status:
-            fail(status, scratch.error, self.path)
+            self.refuse(status, scratch.error)
         appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
         give_back(scratch)
         return appended
@@ -224,9 +297,16 @@ class LogHandle(LogReader):
             PystoreError: as ``append``.
         """
         try:
-            form = b"".join([message.form for message in messages])
+            each = iter(messages)
+        except TypeError as error:  # one message, most likely
+            kind = type(messages).__name__
+            text = f"messages: {kind} is no iterable of Messages"
+            raise InvalidError(text) from error
+        try:
+            form = b"".join([message.form for message in each])
         except AttributeError as error:  # bytes, most likely
-            raise InvalidError(f"a batch is made of Messages: {error}") from error
+            kind = type(error.obj).__name__
+            raise InvalidError(f"messages: {kind} is no Message") from error
         return self.append(form, ack, positions)
 
     def append_columns(
@@ -256,7 +336,7 @@ class LogHandle(LogReader):
         )
         if status:
             try:
-                fail(status, scratch.error, self.path)
+                self.refuse(status, scratch.error)
             except PystoreError as error:  # add the number of records
                 error.records_appended = scratch.appended.count
                 raise
@@ -279,19 +359,24 @@ class LogHandle(LogReader):
         """
         packed, _topic = route.pack()
         room, capacity = (_NULL, 0) if positions is None else position_room(positions)
-        appended = ffi.new("ps_appended *")
         data = pointer(batch)
-        self._call(
-            lib.ps_log_append_client_batch,
+        scratch = borrow()
+        status = lib.ps_log_append_client_batch(
+            self._log,
             packed,
             data,
             len(data),
             ack,
             room,
             capacity,
-            appended,
+            scratch.appended,
+            scratch.error,
         )
-        return Appended._make(_unpack_appended(ffi.buffer(appended)))
+        if status:
+            self.refuse(status, scratch.error)
+        appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
+        give_back(scratch)
+        return appended
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> int:
         """
@@ -380,6 +465,16 @@ class LogHandle(LogReader):
         """
         Returns (topic, queue id) -> next queue offset, and the end of the log then.
         """
+        return self._queues(changed=False)
+
+    def queues_take(self) -> tuple[dict[tuple[str, int], int], int]:
+        """
+        As `queues_fill`, of the queues that changed since the last call. Loaded and
+        noted queues count as changed, and so do all others after a cut.
+        """
+        return self._queues(changed=True)
+
+    def _queues(self, *, changed: bool) -> tuple[dict[tuple[str, int], int], int]:
         size, end = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         size[0] = _QUEUE_BYTES
         while True:
@@ -387,7 +482,7 @@ class LogHandle(LogReader):
             form = ffi.new("uint8_t[]", capacity)
             scratch = borrow()
             status = lib.ps_log_queues_fill(
-                self._log, form, capacity, size, end, scratch.error
+                self._log, changed, form, capacity, size, end, scratch.error
             )
             if status and status != lib.PS_E_SPACE:
                 fail(status, scratch.error, self.path)
@@ -430,6 +525,37 @@ class LogHandle(LogReader):
         it is reopened.
         """
         self._call(lib.ps_log_cut_end, int(is_done))
+
+    def hold(self) -> int:
+        """
+        Holds back appends, syncs and cuts of other threads, with the log synced, until
+        this thread calls ``cut_end(False)``.
+
+        Returns:
+            The end of the log meanwhile.
+
+        Raises:
+            PoisonedError: a write-back failed.
+            InvalidError: this thread has begun a cut.
+        """
+        end = ffi.new("uint64_t *")
+        self._call(lib.ps_log_hold, end)
+        return int(end[0])
+
+    def clock(self, *, is_accepted: bool = False) -> ClockState:
+        """
+        Returns the state of the clock that stamps records.
+
+        Args:
+            is_accepted: the wall clock counts as right from now on, although
+                ``CLOCK_BOOTTIME`` does not confirm its step.
+
+        Raises:
+            ClosedError: the log is closed, or not started.
+        """
+        state = ffi.new("ps_clock_state *")
+        self._call(lib.ps_log_clock, int(is_accepted), state)
+        return ClockState(state.store_ms, state.now_ms, state.ahead_ms)
 
     def begin_at(self, base: int) -> None:
         """

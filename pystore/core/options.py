@@ -5,7 +5,7 @@ Options of a log and of a client batch, as structs of the core.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pystore.bindings.ffi import HAS_GIL, ffi, lib
 from pystore.errors import InvalidError
@@ -15,9 +15,18 @@ from pystore.message.message import BODY_SIZE_MAX
 from pystore.stored_names import public
 
 if TYPE_CHECKING:
-    from pystore._core import CData
+    import os
 
-__all__ = ["LogArguments", "LogOptions", "Route"]
+    from pystore._core import CData
+    from pystore.events import EventSink
+
+__all__ = ["DEFAULTS", "AckName", "LogArguments", "LogOptions", "Mode", "Route"]
+
+AckName = Literal["leader", "leader-synced"]
+"""What an append of one log waits for."""
+
+Mode = Literal["r", "w"]
+"""To read, or to append and read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class LogOptions:
         flush_interval_ms: the interval of the flusher; 0: no flusher.
         writeback_bytes: bytes between two early write-backs; 0: none.
         store_host: the ``address:port`` of the broker in records.
+        serves_ill: whether to open for reading although segments are missing, short or
+            unreadable; see ``LogReader.ill``.
     """
 
     writable: bool = False
@@ -42,6 +53,7 @@ class LogOptions:
     flush_interval_ms: int = 500
     writeback_bytes: int = 8 * 1024 * 1024
     store_host: str = "127.0.0.1:10911"
+    serves_ill: bool = False
 
     def pack(self) -> CData:
         """
@@ -52,19 +64,17 @@ class LogOptions:
         """
         host = pack_host(self.store_host)
         options = ffi.new("ps_options *")
-        try:
-            options.segment_size = self.segment_size
-            options.message_size_max = self.message_size_max
-            options.flush_interval_ms = self.flush_interval_ms
-            options.writeback_bytes = self.writeback_bytes
-        except (OverflowError, TypeError) as error:  # what cffi raises
-            raise InvalidError(f"{self}: {error}") from error
-        options.mode = lib.PS_MODE_WRITE if self.writable else lib.PS_MODE_READ
+        _fill(options, self, _OPTION_NUMBERS)
+        reading = lib.PS_MODE_READ_ILL if self.serves_ill else lib.PS_MODE_READ
+        options.mode = lib.PS_MODE_WRITE if self.writable else reading
         options.property_crc = int(self.property_crc)
         options.wake_one_by_one = int(HAS_GIL)
         options.store_host_size = len(host)
         ffi.memmove(options.store_host, host, len(host))
         return options
+
+
+DEFAULTS = LogOptions()
 
 
 class LogArguments(TypedDict, total=False):
@@ -80,6 +90,8 @@ class LogArguments(TypedDict, total=False):
     writeback_bytes: int
     store_host: str
     accept_loss: bool
+    save_to: str | os.PathLike[str] | None
+    on_event: EventSink | None
 
 
 @public
@@ -105,13 +117,7 @@ class Route:
         """
         topic = ffi.from_buffer("uint8_t[]", encode_topic(self.topic))
         route = ffi.new("ps_route *")
-        try:
-            route.queue_id = self.queue_id
-            route.born_ms = self.born_ms
-            route.sys_flag = self.sys_flag
-            route.reconsume_times = self.reconsume_times
-        except (OverflowError, TypeError) as error:  # what cffi raises
-            raise InvalidError(f"{self}: {error}") from error
+        _fill(route, self, _ROUTE_NUMBERS)
         route.topic = topic
         route.topic_size = len(topic)
         if self.born_host is not None:
@@ -119,3 +125,22 @@ class Route:
             route.born_host_size = len(host)
             ffi.memmove(route.born_host, host, len(host))
         return route, topic
+
+
+_OPTION_NUMBERS = (
+    "segment_size",
+    "message_size_max",
+    "flush_interval_ms",
+    "writeback_bytes",
+)
+_ROUTE_NUMBERS = ("queue_id", "born_ms", "sys_flag", "reconsume_times")
+
+
+def _fill(struct: CData, values: object, names: tuple[str, ...]) -> None:
+    for name in names:
+        value = getattr(values, name)
+        try:
+            setattr(struct, name, value)
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            kind = type(value).__name__
+            raise InvalidError(f"{name} {value!r} ({kind}): {error}") from error

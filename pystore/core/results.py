@@ -12,9 +12,11 @@ from pystore.stored_names import public
 __all__ = [
     "Appended",
     "Block",
+    "ClockState",
     "Cursor",
     "CutReport",
     "Ends",
+    "IllRange",
     "StartReport",
 ]
 
@@ -80,9 +82,10 @@ class Cursor(NamedTuple):
         record_end: its end, or the start of the scan.
         record_ms: its store time, or 0.
         records: the number of whole records.
-        unproved: how many of them have no property CRC.
+        unproved: how many of them no property CRC proves.
         blanks: the number of blank records.
         text: the problem in one line; empty: no problem.
+        differs: how many whole records have a property CRC that differs.
     """
 
     offset: int
@@ -94,16 +97,59 @@ class Cursor(NamedTuple):
     unproved: int
     blanks: int
     text: str
+    differs: int = 0
 
 
 @public
 class Block(NamedTuple):
     """
     A range of the log; a reference to ``view`` or a slice keeps it mapped.
+
+    No call of pystore makes a file of the log shorter. If another program does, or the
+    disk loses the bytes, touching the view there ends the process with SIGBUS: take
+    copies (``blocks(is_copied=True)``) of a store that others may change.
     """
 
     offset: int
     view: memoryview
+
+
+@public
+class IllRange(NamedTuple):
+    """
+    Bytes of a log that cannot be read, all of one segment.
+
+    Attributes:
+        path: of the segment's file.
+        offset: of the first byte.
+        end: exclusive.
+        reason: why, and what to do, in one line.
+        errno: of the system, if it did not open the file: its bytes may be whole;
+            ``None``: the bytes are not there.
+    """
+
+    path: str
+    offset: int
+    end: int
+    reason: str
+    errno: int | None = None
+
+
+@public
+class ClockState(NamedTuple):
+    """
+    The clock that stamps records (A21); all times in ms.
+
+    Attributes:
+        store_ms: the newest store time, since 1970; new records have none below.
+        now_ms: the wall clock, as far as ``CLOCK_BOOTTIME`` confirms it, since 1970.
+        ahead_ms: how far the wall clock is ahead of that: a step forward that is not
+            stamped on records; 0: none.
+    """
+
+    store_ms: int
+    now_ms: int
+    ahead_ms: int
 
 
 class StartReport(NamedTuple):

@@ -1,5 +1,9 @@
 """
-The record after a bad record, found by the bad record's size.
+The record after a bad record.
+
+The size of a bad record is right if its lengths add up, so the next record is probably
+at its end. Otherwise the segment is searched for the next bytes that prove to be a
+record.
 """
 
 from __future__ import annotations
@@ -16,18 +20,20 @@ _SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
 
 def next_record(log: LogReader, found: Cursor, end: int) -> int | None:
     """
-    Returns the offset of the record after a bad one, or ``None`` if it is unknown.
+    Returns the offset of the record after a bad one; ``None``: there is none up to
+    *end*, or the bad record ends there.
 
     Args:
         log: the scanned log.
         found: the scan's cursor, at the bad record.
         end: of the segment, or that of the log if it is lower.
     """
-    if found.stop not in _SIZED:
-        return None
-    behind = found.offset + int.from_bytes(log.acquire(found.offset, 4))
-    if behind >= end:
-        return None
-    probe = log.scan(behind, end, Check.OFFSET, rows=1)
-    has_record = next(probe, None) is not None
-    return behind if has_record or not probe.cursor.stop.is_bad else None
+    if found.stop in _SIZED:
+        behind = found.offset + int.from_bytes(log.acquire(found.offset, 4))
+        if behind >= end:
+            return None
+        probe = log.scan(behind, end, Check.OFFSET, rows=1)
+        has_record = next(probe, None) is not None
+        if has_record or not probe.cursor.stop.is_bad:
+            return behind
+    return log.resync(found.offset + 1, end)

@@ -8,6 +8,7 @@ failed check, and a text.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -86,9 +87,11 @@ class Scan:
         "_cursor",
         "_has_ended",
         "_log",
+        "_on_bad_start",
         "_path",
         "_raises",
         "_rows",
+        "_start",
         "_text",
     )
 
@@ -100,6 +103,7 @@ class Scan:
         rows: int,
         *,
         raises: bool = False,
+        on_bad_start: Callable[[int], object] | None = None,
     ) -> None:
         if rows < 1:
             raise InvalidError(f"rows must be at least 1, not {rows}")
@@ -108,6 +112,8 @@ class Scan:
         self._cursor = cursor
         self._rows = rows
         self._raises = raises
+        self._start = cursor.offset
+        self._on_bad_start = on_bad_start
         self._text = ""
         self._has_ended = False
 
@@ -126,7 +132,10 @@ class Scan:
 
     def _end(self) -> NoReturn:
         if self._raises and self._cursor.stop >= Stop.SIZE:
-            raise CorruptError(self._text, offset=self._cursor.offset, path=self._path)
+            offset = self._cursor.offset
+            if offset == self._start and self._on_bad_start is not None:
+                self._on_bad_start(offset)
+            raise CorruptError(self._text, offset=offset, path=self._path)
         raise StopIteration
 
     def finish(self) -> Cursor:
@@ -193,4 +202,5 @@ class Scan:
             unproved=found.unproved,
             blanks=found.blanks,
             text=self._text,
+            differs=found.differs,
         )

@@ -14,7 +14,7 @@ import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from pystore.bindings.ffi import HAS_GIL, borrow, check, fail, ffi, give_back, lib
+from pystore.bindings.ffi import HAS_GIL, borrow, check, ffi, give_back, lib
 from pystore.core.results import Appended
 from pystore.errors import InvalidError
 
@@ -193,7 +193,7 @@ class OffsetWaiters:
             kind = type(form).__name__
             raise InvalidError(f"mark {mark!r}, {kind}: {error}") from error
         if status:
-            fail(status, scratch.error, log.path)
+            log.refuse(status, scratch.error)
         appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
         number: int = scratch.count[0]
         give_back(scratch)
@@ -224,7 +224,7 @@ class OffsetWaiters:
             kind = type(form).__name__
             raise InvalidError(f"no message form but {kind}: {error}") from error
         if status:
-            fail(status, scratch.error, log.path)
+            log.refuse(status, scratch.error)
         appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
         give_back(scratch)
         return appended

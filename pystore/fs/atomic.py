@@ -106,7 +106,8 @@ def sync_file(path: Path, calls: Calls = SYSTEM) -> None:
         StorageError: the system refused.
     """
     try:
-        descriptor = calls.open(path, os.O_RDONLY)
+        # A pipe of that name is not waited for.
+        descriptor = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             calls.sync(descriptor)
         finally:

@@ -7,7 +7,9 @@ The ends in ``meta/live`` are valid only in the same boot and on the same mount
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
 import subprocess
 import sys
 import uuid
@@ -17,7 +19,7 @@ from pathlib import Path
 from pystore.errors import StorageError
 from pystore.fs.atomic import storage_error
 
-__all__ = ["Boot", "StorePlace", "boot_of", "place_of"]
+__all__ = ["Boot", "StorePlace", "boot_of", "mount_of", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def boot_of(store: Path) -> Boot:
     Raises:
         StorageError: the system refused.
     """
-    return Boot(_boot_id(), _mount_id(store))
+    return Boot(_boot_id(), mount_of(store))
 
 
 def _boot_id() -> bytes:
@@ -75,18 +77,56 @@ def _boot_id() -> bytes:
         raise storage_error("read", _LINUX_BOOT_ID, error) from error
 
 
-def _mount_id(store: Path) -> int:
+def mount_of(directory: Path) -> int:
+    """
+    The id of the mount that holds a directory: a rename within one mount is possible.
+
+    An id that the system never gives twice, if it has one (Linux 6.8): another id is
+    used again after an unmount, and would make a page cache valid that is gone.
+
+    Raises:
+        StorageError: the system refused.
+    """
     try:
-        descriptor = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         # The error of the system does not name the path.
-        raise storage_error("open", store, error) from error
+        raise storage_error("open", directory, error) from error
     try:
         if sys.platform == "darwin":
             return os.fstat(descriptor).st_dev
+        unique = _unique_mount_id(descriptor)
+        if unique is not None:
+            return unique
         return _field(Path(f"/proc/self/fdinfo/{descriptor}"), "mnt_id:")
     finally:
         os.close(descriptor)
+
+
+_EMPTY_PATH = 0x1000
+_MOUNT_ID_UNIQUE = 0x4000
+_STATX_BYTES = 256
+_MASK = struct.Struct("=I")
+_MOUNT_ID = struct.Struct("=Q")
+_MOUNT_ID_AT = 144
+
+
+def _unique_mount_id(descriptor: int) -> int | None:
+    """
+    ``stx_mnt_id`` of ``statx`` with ``STATX_MNT_ID_UNIQUE``; ``None``: an older system.
+    """
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    if statx is None:
+        return None
+    found = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx(descriptor, b"", _EMPTY_PATH, _MOUNT_ID_UNIQUE, found):
+        # A sandbox may forbid the call.
+        return None
+    (mask,) = _MASK.unpack_from(found)
+    if not mask & _MOUNT_ID_UNIQUE:
+        return None
+    (mount_id,) = _MOUNT_ID.unpack_from(found, _MOUNT_ID_AT)
+    return int(mount_id)
 
 
 def _field(path: Path, name: str) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pystore.errors import ClosedError
 from pystore.fs.atomic import sync_directory
+from pystore.fs.regular_file import open_regular
 
 __all__ = ["Descriptor", "FdCache"]
 
@@ -26,7 +27,7 @@ class Descriptor:
 
     def __init__(self, path: str, flags: int) -> None:
         self.number = -1
-        self.number = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self.number = open_regular(path, flags)
 
     def __del__(self) -> None:
         if self.number >= 0:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pystore.errors import NotAStoreError
+from pystore.errors import InvalidError, NotAStoreError
 from pystore.fs.atomic import storage_error, sync_directory
+from pystore.fs.boot import mount_of
 
 # Under the root: RocketMQ's folders and small files, then pystore's folder and its
 # content.
@@ -33,6 +34,9 @@ META_DRAFT_NAME = "meta.new"
 LIVE_NAME = "live"
 SEALS_NAME = "seals"
 TEMPORARY_NAME = "tmp"
+SEGMENT_TEMPORARY_NAME = ".pystore-tmp"
+"""A directory in ``commitlog/``, where that is on another file system than ``meta/``.
+RocketMQ ignores directories there."""
 
 META_ADVICE = (
     f"restore {META_NAME}/ from a backup, or move {META_NAME}/ away and open again"
@@ -59,6 +63,25 @@ def segment_path(root: str | os.PathLike[str], base: int) -> Path:
     Returns the file of the log's segment that begins at offset *base*.
     """
     return Path(root) / COMMIT_LOG / segment_name(base)
+
+
+def store_root(path: str | os.PathLike[str]) -> Path:
+    """
+    Returns the absolute path of a store that a caller gave.
+
+    Raises:
+        InvalidError: no path, or an empty one, which would be the current directory.
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise InvalidError(f"path: {path!r} is neither a string nor a Path")
+    if not text or "\0" in text:
+        raise InvalidError(f"path: {text!r} names no directory: give that of the store")
+    # A later change of the working directory leads to no other store (A18).
+    return Path(text).absolute()
 
 
 def is_store(root: Path) -> bool:
@@ -98,6 +121,38 @@ def prepare_directory(root: Path, *, create: bool) -> None:
             path=str(root),
         )
     _make_directory(root / COMMIT_LOG)
+
+
+def prepare_meta_directories(root: Path) -> None:
+    """
+    Make the directories in ``meta/`` that tools lose which copy no empty ones.
+
+    Raises:
+        StorageError: the system refused, or a file has the name.
+    """
+    for name in (SEALS_NAME, TEMPORARY_NAME):
+        path = root / META_NAME / name
+        if not path.is_dir():
+            _make_directory(path)
+
+
+def segment_temporary(root: Path) -> Path:
+    """
+    The directory in which segments are made before they have their name: it must be on
+    their file system, and ``commitlog/`` may be on another one than ``meta/``.
+
+    Made if it is missing.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    usual, log = root / META_NAME / TEMPORARY_NAME, root / COMMIT_LOG
+    if mount_of(usual) == mount_of(log):
+        return usual
+    other = log / SEGMENT_TEMPORARY_NAME
+    if not other.is_dir():
+        _make_directory(other)
+    return other
 
 
 def _make_directory(path: Path) -> None:

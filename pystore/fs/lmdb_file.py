@@ -9,8 +9,8 @@ disk: so the file is grown before, by written bytes (A13).
 
 from __future__ import annotations
 
-import errno
 import os
+import stat
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +18,18 @@ from pathlib import Path
 
 import lmdb.verify
 
-from pystore.errors import FormatError
+from pystore.errors import FormatError, NotAStoreError
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.layout import META_ADVICE
 
 __all__ = [
+    "PAGE_BYTES_MAX",
     "RESERVE_BYTES",
+    "LmdbRoots",
     "allocate_lock_file",
     "check_data_file",
+    "damage",
+    "refuse_shared",
     "reserve",
     "rewrite",
 ]
@@ -44,19 +48,23 @@ _LAST_PAGE = struct.Struct("=QQ")
 _PAGE_SIZE_AT = _META_AT + 24
 _LAST_PAGE_AT = _META_AT + 120
 _META_BYTES = 152
+PAGE_BYTES_MAX = 1 << 16
+"""Of LMDB: a file with a larger number in its head is damaged."""
+
 _ZEROS = bytes(1 << 16)
 _ADVICE = f"{META_ADVICE}: the log stays, RocketMQ's rules then decide where it ends"
 _problems: Callable[[str], list[str]] = lmdb.verify.verify
 
 
-def check_data_file(path: Path) -> None:
+def check_data_file(path: Path, named: Path | None = None) -> None:
     """
     Make sure that LMDB can open the file safely.
 
-    The file must not change meanwhile.
+    The file must not change meanwhile (`pystore.fs.lmdb_snapshot`).
 
     Args:
-        path: of ``data.mdb``, in an existing ``meta/``.
+        path: of ``data.mdb``, in an existing ``meta/``, or of a copy.
+        named: the path for errors; ``None``: the same.
 
     Raises:
         FormatError: it is missing, empty, short, damaged, or of LMDB 1.0.
@@ -77,7 +85,43 @@ def check_data_file(path: Path) -> None:
         # The error of the system does not name the path.
         raise storage_error("read", path, error) from error
     if problem is not None:
-        raise FormatError(f"{path}: {problem}: {_ADVICE}", path=str(path))
+        raise damage(named or path, problem)
+
+
+def damage(path: Path, problem: str) -> FormatError:
+    """
+    The error for a data file that LMDB must not open.
+    """
+    return FormatError(f"{path}: {problem}: {_ADVICE}", path=str(path))
+
+
+def refuse_shared(path: Path) -> None:
+    """
+    Make sure that a data file is a regular file of one store: a copy by hard links
+    shares it (A18).
+
+    Raises:
+        FormatError: it is no regular file.
+        NotAStoreError: it has more than one name.
+        StorageError: the system refused.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        # The check of its content says so.
+        return
+    except OSError as error:
+        # The error of the system does not name the path.
+        raise storage_error("read", path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise damage(path, "it is not a regular file")
+    if status.st_nlink > 1:
+        raise NotAStoreError(
+            f"{path}: the file has {status.st_nlink} names, so another store shares "
+            "it (a copy by hard links): put a copy in its place here: "
+            "cp -p data.mdb data.new && mv data.new data.mdb",
+            path=str(path),
+        )
 
 
 def _head_problem(head: bytes) -> str | None:
@@ -97,12 +141,13 @@ def _structure_problem(path: Path) -> str | None:
         return f"{problems[0]} (and {len(problems) - 1} more problems)"
     if problems:
         return problems[0]
-    roots = _Roots.read(path)
+    with path.open("rb") as file:
+        roots = LmdbRoots.read(file.fileno())
     return roots.size_problem(path.stat().st_size) or roots.order_problem()
 
 
 @dataclass(frozen=True, slots=True)
-class _Roots:
+class LmdbRoots:
     """
     The fields of both meta pages: the last page in use, and the transaction.
     """
@@ -112,20 +157,44 @@ class _Roots:
     transactions: tuple[int, int]
 
     @classmethod
-    def read(cls, path: Path) -> _Roots:
-        with path.open("rb") as file:
-            first = file.read(_META_BYTES).ljust(_META_BYTES, b"\0")
-            (page_bytes,) = _PAGE_SIZE.unpack_from(first, _PAGE_SIZE_AT)
-            file.seek(page_bytes)
-            second = file.read(_META_BYTES).ljust(_META_BYTES, b"\0")
+    def read(cls, descriptor: int) -> LmdbRoots:
+        """
+        The fields of an open file; zeros where it ends.
+        """
+        first = os.pread(descriptor, _META_BYTES, 0)
+        (page_bytes,) = _PAGE_SIZE.unpack_from(
+            first.ljust(_META_BYTES, b"\0"), _PAGE_SIZE_AT
+        )
+        # Of nonsense, nothing is read at a place that no file has.
+        at = page_bytes if page_bytes <= PAGE_BYTES_MAX else 0
+        return cls._of(first, os.pread(descriptor, _META_BYTES, at), page_bytes)
+
+    @classmethod
+    def of(cls, head: bytes) -> LmdbRoots:
+        """
+        The fields of the first two pages.
+        """
+        first = head[:_META_BYTES]
+        (page_bytes,) = _PAGE_SIZE.unpack_from(
+            first.ljust(_META_BYTES, b"\0"), _PAGE_SIZE_AT
+        )
+        at = page_bytes if page_bytes <= PAGE_BYTES_MAX else 0
+        return cls._of(first, head[at : at + _META_BYTES], page_bytes)
+
+    @classmethod
+    def _of(cls, first: bytes, second: bytes, page_bytes: int) -> LmdbRoots:
         pairs = [
-            _LAST_PAGE.unpack_from(meta, _LAST_PAGE_AT) for meta in (first, second)
+            _LAST_PAGE.unpack_from(meta.ljust(_META_BYTES, b"\0"), _LAST_PAGE_AT)
+            for meta in (first, second)
         ]
         last_pages, transactions = zip(*pairs, strict=True)
         return cls(page_bytes, last_pages, transactions)
 
     @property
     def used_bytes(self) -> int:
+        """
+        The end of the last page in use.
+        """
         return int((max(self.last_pages) + 1) * self.page_bytes)
 
     def size_problem(self, size: int) -> str | None:
@@ -165,9 +234,10 @@ def rewrite(path: Path) -> int:
         StorageError: the system refused; do not use the file.
     """
     try:
-        used = min(_Roots.read(path).used_bytes, path.stat().st_size)
         descriptor = os.open(path, os.O_RDWR)
         try:
+            roots = LmdbRoots.read(descriptor)
+            used = min(roots.used_bytes, os.fstat(descriptor).st_size)
             for at in range(0, used, len(_ZEROS)):
                 piece = os.pread(descriptor, min(len(_ZEROS), used - at), at)
                 _write_at(descriptor, piece, at)
@@ -205,8 +275,8 @@ def reserve(path: Path, used_bytes: int, reserve_bytes: int = RESERVE_BYTES) -> 
         size = path.stat().st_size
         if size >= used_bytes + reserve_bytes:
             return False
-        # Twice the reserve, so that not every commit has to renew it.
-        target = used_bytes + 2 * reserve_bytes
+        # More than the reserve, so that not every commit has to renew it.
+        target = used_bytes + reserve_bytes + RESERVE_BYTES
         descriptor = os.open(path, os.O_RDWR)
         try:
             for at in range(size, target, len(_ZEROS)):
@@ -227,15 +297,15 @@ def _write_at(descriptor: int, content: bytes, at: int) -> None:
         rest, at = rest[written:], at + written
 
 
-def allocate_lock_file(path: Path, *, read_only: bool = False) -> None:
+def allocate_lock_file(path: Path) -> None:
     """
     Allocate LMDB's lock file: LMDB maps it, and a full disk would be SIGBUS.
 
-    Call it before LMDB opens the file, since closing a descriptor drops its locks.
+    The caller has claimed the directory (`pystore.fs.lmdb_claim`), and LMDB has not
+    opened it: closing a descriptor drops its locks.
 
     Args:
         path: of ``lock.mdb``; made if it is missing.
-        read_only: on a read-only file system LMDB needs no lock file.
 
     Raises:
         FullError: no space.
@@ -250,6 +320,5 @@ def allocate_lock_file(path: Path, *, read_only: bool = False) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # On a read-only file system LMDB reads without a lock file.
-        if not (read_only and error.errno in (errno.EROFS, errno.EACCES)):
-            raise storage_error("reserve room in", path, error) from error
+        # The error of the system does not name the path.
+        raise storage_error("reserve room in", path, error) from error

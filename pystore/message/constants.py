@@ -25,6 +25,7 @@ RECORD_SIZE_MIN = 91
 
 # Positions in a record. `AT_STORE_MS` is counted without the born host,
 # `AT_RECONSUME_TIMES` and `AT_BODY` without both hosts: add their sizes.
+AT_OFFSET = 28
 AT_SYS_FLAG = 36
 AT_BORN_HOST = 48
 AT_STORE_MS = AT_BORN_HOST

@@ -26,6 +26,8 @@ def pack_host(text: str) -> bytes:
     Raises:
         InvalidError: no IP address (names are not resolved), or no such port.
     """
+    if not isinstance(text, str):
+        raise InvalidError(f"host {text!r} is {type(text).__name__}, it must be str")
     address, _, port = text.rpartition(":")
     try:
         parsed = ip_address(address.removeprefix("[").removesuffix("]"))

@@ -45,7 +45,7 @@ class Message:
         tags: one tag; consume queues keep its hash.
         properties: more properties; neither ``KEYS`` nor ``TAGS`` if given above.
         flag: for the user; pystore does not interpret it.
-        sys_flag: formats 1.5; the host bits are set by the log.
+        sys_flag: the flags of docs/format.md, *Sys flag*; the log sets the host bits.
         reconsume_times: how often a consumer returned the message.
         born_ms: milliseconds since 1970; 0 is the time of the append.
         prepared_offset: of the prepared record of a transaction.
@@ -225,7 +225,7 @@ class Message:
     @property
     def sys_flag(self) -> int:
         """
-        The flags of formats 1.5.
+        The flags of docs/format.md, *Sys flag*.
         """
         return self._head()[2]
 

@@ -15,14 +15,17 @@ from collections.abc import Iterable, Mapping
 
 from pystore.errors import InvalidError
 from pystore.message.constants import CRC_NAME, CRC_SIZE, PROPERTIES_SIZE_MAX
+from pystore.message.java import decode_java, parse_java_int
 
 __all__ = [
     "KEYS",
+    "SCHEDULE_TOPIC",
     "TAGS",
     "UNIQUE_KEY",
     "delivery_ms",
     "encode_properties",
     "join_keys",
+    "parse_delay_levels",
     "parse_properties",
     "tags_code",
     "without_crc",
@@ -37,6 +40,7 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _SECOND = 1000
 _MINUTE = 60 * _SECOND
 _HOUR = 60 * _MINUTE
+_UNITS_MS = {"s": _SECOND, "m": _MINUTE, "h": _HOUR, "d": 24 * _HOUR}
 _DELAYS_MS = (
     *(_SECOND * seconds for seconds in (1, 5, 10, 30)),
     *(_MINUTE * minutes for minutes in (*range(1, 11), 20, 30)),
@@ -53,10 +57,11 @@ def parse_properties(raw: bytes) -> dict[str, str]:
     RocketMQ.
 
     Args:
-        raw: the property string as stored; bytes that are not UTF-8 become U+FFFD.
+        raw: the property string as stored; bytes that are not UTF-8 become U+FFFD,
+            as in Java.
     """
     found = {}
-    for entry in raw.decode("utf-8", "replace").split("\x02"):
+    for entry in decode_java(raw).split("\x02"):
         name, _, value = entry.partition("\x01")
         if name and value:
             found[name] = value
@@ -159,7 +164,35 @@ def tags_code(tags: str | None) -> int:
     return code - ((code & 0x80000000) << 1)
 
 
-def delivery_ms(topic: str, properties: Mapping[str, str], store_ms: int) -> int | None:
+def parse_delay_levels(text: str) -> tuple[int, ...]:
+    """
+    Returns the delays of ``messageDelayLevel``, in ms, from level 1.
+
+    Args:
+        text: numbers with the unit s, m, h or d, separated by one space: ``1s 5m``.
+
+    Raises:
+        InvalidError: RocketMQ does not start with this text.
+    """
+    levels = []
+    for level in text.split(" "):
+        number = level[:-1]
+        if level[-1:] not in _UNITS_MS or not (number.isascii() and number.isdigit()):
+            raise InvalidError(
+                f"messageDelayLevel {text!r}: {level!r} is no number with the unit "
+                "s, m, h or d"
+            )
+        levels.append(int(number) * _UNITS_MS[level[-1]])
+    return tuple(levels)
+
+
+def delivery_ms(
+    topic: str,
+    properties: Mapping[str, str],
+    store_ms: int,
+    *,
+    levels_ms: tuple[int, ...] = _DELAYS_MS,
+) -> int | None:
     """
     Returns the delivery time of a delayed message, which replaces its tags code.
 
@@ -168,12 +201,15 @@ def delivery_ms(topic: str, properties: Mapping[str, str], store_ms: int) -> int
         properties: ``DELAY`` is the level, from 1; a level above the last one means
             the last one.
         store_ms: the store time of the record.
+        levels_ms: the broker's `parse_delay_levels`.
 
     Returns:
         Milliseconds since 1970, or ``None`` for a message without delay.
     """
     level = properties.get(DELAY)
-    if topic != SCHEDULE_TOPIC or level is None or not level.isdecimal():
+    if topic != SCHEDULE_TOPIC or level is None:
         return None
-    number = min(int(level), len(_DELAYS_MS))
-    return store_ms + _DELAYS_MS[number - 1] if number else None
+    number = parse_java_int(level) or 0
+    if number <= 0:
+        return None
+    return store_ms + levels_ms[min(number, len(levels_ms)) - 1]

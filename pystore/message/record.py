@@ -24,6 +24,7 @@ from pystore.message.constants import (
 )
 from pystore.message.form import encode_message
 from pystore.message.host import host_text
+from pystore.message.java import decode_java
 from pystore.message.message import Message
 from pystore.message.properties import (
     KEYS,
@@ -129,7 +130,7 @@ class Record(_Fields):
         """
         The topic; bytes that are not UTF-8 become U+FFFD, as in RocketMQ.
         """
-        return self._topic_raw.decode("utf-8", "replace")
+        return decode_java(self._topic_raw)
 
     @property
     def _topic_raw(self) -> bytes:
@@ -228,12 +229,14 @@ class Record(_Fields):
         )
         return Message.from_form(form)
 
-    def as_dict(self, *, plain: bool = False) -> dict[str, Any]:
+    def as_dict(self, *, plain: bool = False, digests: bool = True) -> dict[str, Any]:
         """
         Returns the record with RocketMQ's names, ready for JSON.
 
         Args:
-            plain: add length and digest of a compressed body, decompressed.
+            plain: add the length of a compressed body, decompressed.
+            digests: with the SHA-256 of record and body, and the property string in
+                hex.
 
         Raises:
             CorruptError, FormatError: as ``plain_body``, with *plain*.
@@ -258,19 +261,21 @@ class Record(_Fields):
             "preparedTransactionOffset": self.prepared_offset,
             "topic": self.topic,
             "properties": properties,
-            "propertiesRawHex": self.properties_raw.hex(),
             "bodyLength": self.body_size,
-            "bodySha256": sha256(body).hexdigest(),
             "msgId": self.msg_id,
             "offsetMsgId": self.msg_id,
             "tagsCode": self.tags_code,
             "uniqKey": properties.get(UNIQUE_KEY),
             # Java's dispatcher has "" for a record without properties.
             "keys": properties.get(KEYS) if self.properties_size else "",
-            "recordSha256": sha256(self.data).hexdigest(),
         }
+        if digests:
+            line["propertiesRawHex"] = self.properties_raw.hex()
+            line["bodySha256"] = sha256(body).hexdigest()
+            line["recordSha256"] = sha256(self.data).hexdigest()
         if plain and self.sys_flag & COMPRESSED:
             whole = decompress(body, self.sys_flag)
             line["uncompressedLength"] = len(whole)
-            line["uncompressedSha256"] = sha256(whole).hexdigest()
+            if digests:
+                line["uncompressedSha256"] = sha256(whole).hexdigest()
         return line

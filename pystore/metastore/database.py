@@ -17,32 +17,38 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeVar, cast
 from weakref import WeakSet
 
 import lmdb
 
+from pystore.core.lock import lock_holder
 from pystore.errors import (
-    BusyError,
     ClosedError,
     ForkedError,
     FormatError,
     FullError,
     InvalidError,
+    LockedError,
     PoisonedError,
     PystoreError,
     StorageError,
 )
 from pystore.fs.atomic import storage_error
+from pystore.fs.lmdb_claim import LmdbClaim
 from pystore.fs.lmdb_file import (
     RESERVE_BYTES,
     allocate_lock_file,
     check_data_file,
+    damage,
+    refuse_shared,
     reserve,
     rewrite,
 )
+from pystore.fs.lmdb_snapshot import snapshot
 from pystore.metastore.schema import FORMAT, MetaKey
 from pystore.metastore.transaction import ReadTransaction, WriteTransaction
 from pystore.metastore.values import StoreFormat
@@ -54,8 +60,7 @@ LMDB_NAME = "lmdb"
 
 T = TypeVar("T")
 
-_MAP_BYTES = 1 << 28  # address space, not memory
-_CHECKS_MAX = 5
+_MAP_BYTES = 1 << 32  # address space, not memory
 _open_metastores: WeakSet[MetaStore] = WeakSet()
 
 
@@ -83,8 +88,14 @@ class MetaStore:
             ``None``. Each change tries again.
     """
 
-    def __init__(self, path: Path, environment: lmdb.Environment) -> None:
+    def __init__(
+        self,
+        path: Path,
+        environment: lmdb.Environment,
+        claim: LmdbClaim | None = None,
+    ) -> None:
         self.path = path
+        self._claim = claim
         self.reserve_problem: str | None = None
         self._environment: lmdb.Environment | None = environment
         self._page_bytes = int(environment.stat()["psize"])
@@ -113,7 +124,7 @@ class MetaStore:
         except OSError as error:
             # The error of the system does not name the path.
             raise storage_error("create", path, error) from error
-        metastore = cls(path, _open_environment(path, read_only=False))
+        metastore = cls._claimed(path)
         try:
             with metastore.change() as change:
                 change.write(FORMAT, StoreFormat())
@@ -134,31 +145,74 @@ class MetaStore:
         Raises:
             FormatError: missing, empty, damaged, or of a newer pystore or LMDB.
             BusyError: this process has it open.
+            LockedError: another process has it open, without the store's lock.
             StorageError: the system refused.
         """
         path = meta / LMDB_NAME
-        check_data_file(path / "data.mdb")
-        rewrite(path / "data.mdb")
-        return cls(path, _open_environment(path, read_only=False))._checked()
+        if not path.is_dir():
+            raise damage(path / "data.mdb", "the file is missing")
+        return cls._claimed(path, is_checked=False)._checked()._with_rows()
+
+    @classmethod
+    def _claimed(cls, path: Path, *, is_checked: bool = True) -> MetaStore:
+        """
+        Open a directory for writing; no file of it is touched before it is claimed.
+        """
+        claim = LmdbClaim(path)
+        try:
+            if not is_checked:
+                _refuse_used(path)
+                refuse_shared(path / "data.mdb")
+                check_data_file(path / "data.mdb")
+                rewrite(path / "data.mdb")
+            environment = _open_environment(path)
+            try:
+                claim.hold()
+            except BaseException:
+                # After any error nothing is open.
+                environment.close()
+                raise
+            return cls(path, environment, claim)
+        except BaseException:
+            # Nothing is open after any error.
+            claim.release()
+            raise
 
     @classmethod
     def open_read_only(cls, meta: Path) -> MetaStore:
         """
-        Open for reading, also while another process writes.
+        Open the state of now for reading, also while this or another process writes.
+
+        It is a copy: later changes do not show, and no lock of LMDB is touched.
 
         Raises:
             FormatError: missing, empty, damaged, or of a newer pystore or LMDB.
-            BusyError: this process has it open.
+            BusyError: a writer changes it too fast; try again.
             StorageError: the system refused.
         """
         path = meta / LMDB_NAME
-        _check_while_written(path / "data.mdb")
-        return cls(path, _open_environment(path, read_only=True))._checked()
+        with snapshot(path / "data.mdb") as copy:
+            environment = _open_snapshot(path, copy)
+        return cls(path, environment)._checked()
 
     def _checked(self) -> MetaStore:
         try:
             with self.view() as view:
                 view.read(FORMAT).refuse_unknown(str(self.path))
+        except BaseException:
+            # No caller gets the handle.
+            self.close()
+            raise
+        return self
+
+    def _with_rows(self) -> MetaStore:
+        """
+        Bring the database of an older pystore into the present form.
+        """
+        try:
+            if not self.read(FORMAT).has_rows:
+                with self.change() as change:
+                    change.store_in_rows()
         except BaseException:
             # No caller gets the handle.
             self.close()
@@ -183,6 +237,8 @@ class MetaStore:
         environment, self._environment = self._environment, None
         if environment is not None and not self._is_forked:
             environment.close()
+            if self._claim is not None:
+                self._claim.release()
 
     def mark_forked(self) -> None:
         """
@@ -211,7 +267,9 @@ class MetaStore:
         environment = self._usable()
         try:
             with environment.begin() as transaction:
-                yield ReadTransaction(transaction.get, str(self.path))
+                yield ReadTransaction(
+                    transaction.get, partial(_rows, transaction), str(self.path)
+                )
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             raise self._refused("read", error) from error
@@ -245,12 +303,18 @@ class MetaStore:
         try:
             with environment.begin(write=True) as transaction:
                 self._renew_reserve(environment)
-                change = WriteTransaction(transaction.get, str(self.path))
+                change = WriteTransaction(
+                    transaction.get, partial(_rows, transaction), str(self.path)
+                )
                 yield change
                 # Each key once: if a large value shrinks twice in one transaction, LMDB
                 # keeps the longer run of pages, which its verifier calls damage.
                 for key, value in change.records():
-                    transaction.put(key, value)
+                    if value is None:
+                        transaction.delete(key)
+                    else:
+                        transaction.put(key, value)
+            self._renew_reserve_after(environment)
         except lmdb.ReadonlyError as error:
             # An error of the caller, not of the disk.
             raise InvalidError(f"{self.path} is open for reading only") from error
@@ -264,14 +328,37 @@ class MetaStore:
         """
         Called under LMDB's write lock, so that no other thread grows the file.
         """
-        used = (int(environment.info()["last_pgno"]) + 1) * self._page_bytes
+        used, wanted = self._room(environment)
         try:
-            reserve(self.path / "data.mdb", used, RESERVE_BYTES)
+            reserve(self.path / "data.mdb", used, wanted)
         except StorageError as error:
             # The rest of the reserve is for this transaction.
             self.reserve_problem = str(error)
         else:
             self.reserve_problem = None
+
+    def _renew_reserve_after(self, environment: lmdb.Environment) -> None:
+        """
+        A change that added many rows took the reserve: the next one may find the disk
+        full.
+        """
+        # The change is durable: errors are those of the next one.
+        with contextlib.suppress(lmdb.Error, OSError):
+            used, wanted = self._room(environment)
+            if (self.path / "data.mdb").stat().st_size < used + wanted:
+                with environment.begin(write=True) as transaction:
+                    self._renew_reserve(environment)
+                    transaction.abort()
+
+    def _room(self, environment: lmdb.Environment) -> tuple[int, int]:
+        """
+        The end of the last page in use, and the free bytes to keep after it: LMDB
+        writes a changed page to another place, and one change may be of all rows.
+        """
+        used = (int(environment.info()["last_pgno"]) + 1) * self._page_bytes
+        stat = environment.stat()
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return used, RESERVE_BYTES + int(pages) * self._page_bytes
 
     def _poisoned(self) -> PoisonedError:
         return PoisonedError(
@@ -300,6 +387,22 @@ class MetaStore:
         )
 
 
+def _rows(
+    transaction: lmdb.Transaction, prefix: bytes
+) -> Iterator[tuple[bytes, bytes]]:
+    """
+    The keys that begin with some bytes, with their values.
+    """
+    with transaction.cursor() as cursor:
+        if cursor.set_range(prefix):
+            for pair in cursor.iternext():
+                # Without buffers, LMDB gives bytes.
+                key, value = cast("tuple[bytes, bytes]", pair)
+                if not key.startswith(prefix):
+                    break
+                yield key, value
+
+
 def _is_stopped(environment: lmdb.Environment) -> bool:
     """
     Whether LMDB stopped because the write of its root failed.
@@ -315,28 +418,28 @@ def _is_stopped(environment: lmdb.Environment) -> bool:
     return False
 
 
-def _check_while_written(path: Path) -> None:
+def _refuse_used(path: Path) -> None:
     """
-    Check a file that may change meanwhile: only a lasting problem is damage.
+    Make sure that no other process has the database open for writing: one that lost
+    the store's lock, whose file was removed or replaced, may not have noticed yet.
     """
-    for attempt in range(_CHECKS_MAX):
-        try:
-            check_data_file(path)
-        except FormatError:
-            # A commit during the check looks like damage, but not each time.
-            if attempt == _CHECKS_MAX - 1:
-                raise
-        else:
-            return
+    lock = path / "lock.mdb"
+    holder = lock_holder(lock)
+    if holder is not None:
+        raise LockedError(
+            f"{lock}: another process (pid {holder}) has the store open for writing, "
+            "though its lock is free: was the file removed or replaced? Stop that "
+            "process first",
+            path=str(lock),
+        )
 
 
-def _open_environment(path: Path, *, read_only: bool) -> lmdb.Environment:
-    allocate_lock_file(path / "lock.mdb", read_only=read_only)
+def _open_environment(path: Path) -> lmdb.Environment:
+    allocate_lock_file(path / "lock.mdb")
     try:
         environment = lmdb.Environment(
-            str(path),
+            os.fsencode(path),  # LMDB would encode it for the locale
             map_size=_MAP_BYTES,
-            readonly=read_only,
             create=False,
             sync=True,
             metasync=True,
@@ -351,11 +454,23 @@ def _open_environment(path: Path, *, read_only: bool) -> lmdb.Environment:
     return environment
 
 
-def _not_opened(path: Path, error: lmdb.Error) -> PystoreError:
-    if "already open in this process" in str(error):
-        return BusyError(
-            f"{path} is open in this process: close that store first", path=str(path)
+def _open_snapshot(path: Path, copy: Path) -> lmdb.Environment:
+    try:
+        return lmdb.Environment(
+            str(copy),
+            map_size=_MAP_BYTES,
+            subdir=False,
+            readonly=True,
+            create=False,
+            lock=False,
+            lib_version=0,
         )
+    except lmdb.Error as error:
+        # LMDB's errors do not leave this file.
+        raise _not_opened(path, error) from error
+
+
+def _not_opened(path: Path, error: lmdb.Error) -> PystoreError:
     if error.code > 0:
         return storage_error("open", path, OSError(error.code, str(error)))
     return FormatError(f"{path}: {error}: restore meta/ from a backup", path=str(path))

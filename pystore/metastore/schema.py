@@ -2,6 +2,7 @@
 The stored form of the metadata: key, JSON, digest. Pure.
 
 A record is its XXH3-64, then JSON, so that bytes that a disk changed are an error.
+The marks of queues are in tables with a row each (`pystore.metastore.mark_table`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import xxhash
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import FormatError
 from pystore.fs.boot import StorePlace
+from pystore.fs.cut_history import CutHistory
 from pystore.fs.layout import META_ADVICE
+from pystore.metastore.mark_table import MarkTable, TableHead
 from pystore.metastore.values import (
     NO_FORMAT,
     Bounds,
@@ -26,7 +29,6 @@ from pystore.metastore.values import (
     Identity,
     QueueBounds,
     QueueMark,
-    QueueOffsets,
     StoreFingerprint,
     StoreFormat,
 )
@@ -41,8 +43,11 @@ __all__ = [
     "EXPORTS",
     "FINGERPRINT",
     "FORMAT",
+    "HEADS",
     "IDENTITY",
     "INCARNATION",
+    "KEYS",
+    "LENGTHS",
     "PLACE",
     "POSITIONS",
     "PROMISED",
@@ -123,17 +128,7 @@ def _identity_from_json(stored: Json) -> Identity:
     return TemporaryIdentity(identity, stored[3]) if len(stored) > 3 else identity
 
 
-def _marks_to_json(marks: tuple[QueueMark, ...]) -> dict[str, list[list[int]]]:
-    # A topic's queues stand together: names take most of the space.
-    columns: dict[str, list[list[int]]] = {}
-    for topic, queue_id, value in marks:
-        queues, values = columns.setdefault(topic, [[], []])
-        queues.append(queue_id)
-        values.append(value)
-    return columns
-
-
-def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ...]:
+def _old_marks(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ...]:
     return tuple(
         QueueMark(topic, queue_id, value)
         for topic, (queues, values) in columns.items()
@@ -141,28 +136,62 @@ def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ..
     )
 
 
+def _head_from_json(stored: Json) -> TableHead:
+    as_of, rows, *proof = stored
+    if proof:
+        return TableHead(as_of, int(rows), int(proof[0], 16))
+    # Older pystores kept all marks in this record.
+    return TableHead(as_of, old=_old_marks(rows))
+
+
 def _fingerprint_to_json(left: StoreFingerprint) -> Json:
-    return [left.segments, _marks_to_json(left.queue_lengths)]
+    # Most segments are as long as the one before, and follow it: [base, size, count].
+    runs: list[list[int]] = []
+    for base, size in left.segments:
+        last = runs[-1] if runs else None
+        if last and last[1] == size and last[0] + last[2] * size == base:
+            last[2] += 1
+        else:
+            runs.append([base, size, 1])
+    return [runs]
 
 
 def _fingerprint_from_json(stored: Json) -> StoreFingerprint:
-    segments, lengths = stored
+    segments, *old_lengths = stored
+    if old_lengths:
+        # Older pystores kept the lengths of the queues here.
+        pairs = tuple((int(base), int(size)) for base, size in segments)
+        return StoreFingerprint(pairs, _old_marks(old_lengths[0]))
     return StoreFingerprint(
-        tuple((int(base), int(size)) for base, size in segments),
-        _marks_from_json(lengths),
+        tuple(
+            (base + number * size, size)
+            for base, size, count in segments
+            for number in range(count)
+        )
     )
 
 
 def _clean_to_json(mark: CleanMark | None) -> Json:
     if mark is None:
         return None
-    return [mark.end_offset, mark.last_offset, mark.last_digest.hex()]
+    digest = mark.last_digest.hex()
+    return [mark.end_offset, mark.last_offset, digest, mark.physic_ms]
 
 
 def _clean_from_json(stored: Json) -> CleanMark | None:
     if stored is None:
         return None
-    return CleanMark(stored[0], stored[1], bytes.fromhex(stored[2]))
+    end, last, digest, *times = stored
+    # Older pystores stored no time.
+    return CleanMark(end, last, bytes.fromhex(digest), *times)
+
+
+def _cut_from_json(stored: Json) -> CutState:
+    generation, intent, *history = stored
+    # Older pystores kept no history: it begins with the next cut.
+    since, cuts = history or (generation, ())
+    kept = tuple((int(number), int(offset)) for number, offset in cuts)
+    return CutState(generation, intent, CutHistory(since, generation, kept))
 
 
 FORMAT: MetaKey[StoreFormat] = MetaKey(
@@ -199,12 +228,18 @@ BOUNDS: MetaKey[Bounds] = MetaKey(
     lambda it: [it.synced_end, it.confirm_offset, it.boot_id, it.mount_id],
     lambda stored: Bounds(stored[0], stored[1], stored[2], stored[3]),
 )
-POSITIONS: MetaKey[QueueOffsets] = MetaKey(
-    "positions",
-    QueueOffsets(),
-    lambda it: [it.as_of, _marks_to_json(it.next_offsets)],
-    lambda stored: QueueOffsets(stored[0], _marks_from_json(stored[1])),
-)
+POSITIONS = MarkTable("positions", only_rises=True)
+LENGTHS = MarkTable("lengths")
+HEADS: dict[MarkTable, MetaKey[TableHead]] = {
+    table: MetaKey(
+        table.name,
+        TableHead(),
+        lambda it: [it.as_of, it.rows, f"{it.proof:016x}"],
+        _head_from_json,
+    )
+    for table in (POSITIONS, LENGTHS)
+}
+"""The record of each table; its rows have keys of their own."""
 QUEUES: MetaKey[QueueBounds] = MetaKey(
     "queues",
     QueueBounds(),
@@ -214,8 +249,8 @@ QUEUES: MetaKey[QueueBounds] = MetaKey(
 CUT: MetaKey[CutState] = MetaKey(
     "cut",
     CutState(),
-    lambda it: [it.generation, it.intent],
-    lambda stored: CutState(stored[0], stored[1]),
+    lambda it: [it.generation, it.intent, it.history.since, it.history.cuts],
+    _cut_from_json,
 )
 EXPORTS: MetaKey[Exports] = MetaKey(
     "exports",
@@ -234,3 +269,19 @@ CLEAN: MetaKey[CleanMark | None] = MetaKey(
 FINGERPRINT: MetaKey[StoreFingerprint] = MetaKey(
     "left", StoreFingerprint(), _fingerprint_to_json, _fingerprint_from_json
 )
+
+KEYS: tuple[MetaKey[Any], ...] = (
+    FORMAT,
+    INCARNATION,
+    PLACE,
+    IDENTITY,
+    PROMISED,
+    EPOCHS,
+    BOUNDS,
+    QUEUES,
+    CUT,
+    EXPORTS,
+    CLEAN,
+    FINGERPRINT,
+)
+"""All records but those of tables."""

@@ -8,20 +8,24 @@ of an export is stored together with the exported record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import os.path
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
-from pystore.errors import FencedError, InvalidError
+from pystore.errors import FencedError, FormatError, InvalidError
 from pystore.fs.boot import StorePlace
+from pystore.fs.cut_history import CutHistory
 from pystore.fs.layout import (
     CHECKPOINT,
     EPOCH_FILE,
     IDENTITY_FILE,
+    META_ADVICE,
     TEMPORARY_IDENTITY_FILE,
 )
+from pystore.metastore.mark_table import MarkTable, Rows, TableHead
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -29,8 +33,12 @@ from pystore.metastore.schema import (
     EPOCHS,
     EXPORTS,
     FINGERPRINT,
+    FORMAT,
+    HEADS,
     IDENTITY,
     INCARNATION,
+    KEYS,
+    LENGTHS,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -42,6 +50,7 @@ from pystore.metastore.values import (
     CleanMark,
     CutState,
     Identity,
+    QueueMark,
     QueueOffsets,
     StoreFingerprint,
 )
@@ -60,12 +69,20 @@ class ReadTransaction:
 
     Args:
         get: the stored bytes of a key, or ``None``.
+        rows: keys that begin with some bytes, with what is stored, ascending.
         path: of the database, for messages.
     """
 
-    def __init__(self, get: Callable[[bytes], bytes | None], path: str) -> None:
+    def __init__(
+        self,
+        get: Callable[[bytes], bytes | None],
+        rows: Callable[[bytes], Iterable[tuple[bytes, bytes]]],
+        path: str,
+    ) -> None:
         self._get = get
+        self._rows = rows
         self._path = path
+        self._marks: dict[str, QueueOffsets] = {}
 
     def read(self, key: MetaKey[T]) -> T:
         """
@@ -76,15 +93,115 @@ class ReadTransaction:
         """
         return key.decode(self._get(key.key), self._path)
 
+    def marks(self, table: MarkTable) -> QueueOffsets:
+        """
+        All rows of a table.
+
+        Raises:
+            FormatError: a row is damaged, missing, or one too many.
+        """
+        if table.name not in self._marks:
+            self._marks[table.name] = self._stored_marks(table)
+        return self._marks[table.name]
+
+    def as_of(self, table: MarkTable) -> int:
+        """
+        The end of the log that a table is of, without its rows.
+        """
+        return self.read(HEADS[table]).as_of
+
+    def _stored_marks(self, table: MarkTable) -> QueueOffsets:
+        head = self.read(HEADS[table])
+        old = head.old
+        if table is LENGTHS and not self.read(FORMAT).has_rows:
+            old = self.read(FINGERPRINT).old_lengths
+        if old is not None:
+            return QueueOffsets(head.as_of, old)
+        rows = self._rows(table.prefix)
+        return QueueOffsets(head.as_of, table.decode(rows, head, self._path))
+
+    def check(self, live_incarnation: int = 0) -> None:
+        """
+        Read every record and row, also those that nothing needs now.
+
+        Args:
+            live_incarnation: the counter in the live page.
+
+        Raises:
+            FormatError: as `read`; or a key has an unknown name, so that the record
+                of a changed name counts as one that was never written; or the live
+                page is of a later opening.
+        """
+        for key in KEYS:
+            self.read(key)
+        for table in HEADS:
+            self.marks(table)
+        if not self.read(FORMAT).compatible:
+            self._check_names()
+        self._check_not_older(live_incarnation)
+
+    def _check_names(self) -> None:
+        known = {key.key for key in (*KEYS, *HEADS.values())}
+        prefixes = tuple(table.prefix for table in HEADS)
+        for name, _ in self._rows(b""):
+            if name not in known and not name.startswith(prefixes):
+                raise FormatError(
+                    f"{self._path}: a record has the unknown name {name[:40]!r}: "
+                    f"{META_ADVICE}",
+                    path=self._path,
+                )
+
+    def _check_not_older(self, incarnation: int) -> None:
+        """
+        Check that the database is not an older copy: an opening stores its incarnation
+        here, and after that in the live page.
+
+        Args:
+            incarnation: the counter in the live page.
+
+        Raises:
+            FormatError: the live page has a later one.
+        """
+        own = self.read(INCARNATION).counter
+        if incarnation > own:
+            folder = os.path.dirname(self._path)
+            raise FormatError(
+                f"{folder}: lmdb/ is of opening {own} and live of opening "
+                f"{incarnation}, so one of them is another copy: {META_ADVICE}",
+                path=folder,
+            )
+
+
+@dataclass(slots=True)
+class _TableChange:
+    """
+    The changes of one table.
+
+    Attributes:
+        as_of: the end of the log that it will be of.
+        marks: new numbers.
+        is_whole: whether all other rows go.
+    """
+
+    as_of: int
+    marks: dict[tuple[str, int], int] = field(default_factory=dict)
+    is_whole: bool = False
+
 
 class WriteTransaction(ReadTransaction):
     """
     Records with changes; nothing is stored before the transaction ends.
     """
 
-    def __init__(self, get: Callable[[bytes], bytes | None], path: str) -> None:
-        super().__init__(get, path)
+    def __init__(
+        self,
+        get: Callable[[bytes], bytes | None],
+        rows: Callable[[bytes], Iterable[tuple[bytes, bytes]]],
+        path: str,
+    ) -> None:
+        super().__init__(get, rows, path)
         self._written: dict[str, tuple[MetaKey[Any], Any]] = {}
+        self._changed: dict[MarkTable, _TableChange] = {}
 
     def read(self, key: MetaKey[T]) -> T:
         """
@@ -95,20 +212,115 @@ class WriteTransaction(ReadTransaction):
             return value
         return super().read(key)
 
+    def marks(self, table: MarkTable) -> QueueOffsets:
+        """
+        All rows of a table in this transaction.
+        """
+        change = self._changed.get(table)
+        if change is None:
+            return super().marks(table)
+        values: dict[tuple[str, int], int] = {}
+        if not change.is_whole:
+            before = super().marks(table).next_offsets
+            values = {(mark.topic, mark.queue_id): mark.value for mark in before}
+        values |= {
+            key: max(value, values.get(key, value)) if table.only_rises else value
+            for key, value in change.marks.items()
+        }
+        marks = (QueueMark(*key, value) for key, value in values.items())
+        return QueueOffsets(change.as_of, tuple(marks))
+
+    def as_of(self, table: MarkTable) -> int:
+        """
+        As in `ReadTransaction`, in this transaction.
+        """
+        change = self._changed.get(table)
+        return super().as_of(table) if change is None else change.as_of
+
     def write(self, key: MetaKey[T], value: T) -> None:
         """
         Give a record a value. Prefer a method for this record, if there is one.
         """
         self._written[key.name] = (key, value)
 
-    def records(self) -> list[tuple[bytes, bytes]]:
+    def write_marks(self, table: MarkTable, marks: QueueOffsets) -> None:
         """
-        The keys and bytes to store: each key once, and only changed bytes.
+        Replace all rows of a table.
         """
-        encoded = [
-            (key.key, key.encode(value)) for key, value in self._written.values()
-        ]
-        return sorted(pair for pair in encoded if self._get(pair[0]) != pair[1])
+        values = {(one.topic, one.queue_id): one.value for one in marks.next_offsets}
+        self._changed[table] = _TableChange(marks.as_of, values, is_whole=True)
+
+    def change_marks(
+        self, table: MarkTable, changed: Mapping[tuple[str, int], int], as_of: int = 0
+    ) -> None:
+        """
+        Change some rows of a table; the others are up to date.
+
+        Args:
+            table: of marks.
+            changed: (topic, queue id) -> number.
+            as_of: the end of the log that the table is of now; it never falls.
+        """
+        change = self._changed.setdefault(table, _TableChange(self.as_of(table)))
+        change.as_of = max(change.as_of, as_of)
+        change.marks.update(changed)
+
+    def store_in_rows(self) -> bool:
+        """
+        Give each queue mark of an older pystore a row of its own.
+
+        Returns:
+            Whether there was something to do.
+        """
+        form = self.read(FORMAT)
+        if form.has_rows:
+            return False
+        for table in HEADS:
+            self.write_marks(table, self.marks(table))
+        self.write(FINGERPRINT, StoreFingerprint(self.read(FINGERPRINT).segments))
+        self.write(FORMAT, form.with_rows())
+        return True
+
+    def records(self) -> list[tuple[bytes, bytes | None]]:
+        """
+        The keys and bytes to store, ``None``: to remove; each key once, and only
+        changed bytes.
+        """
+        records: Rows = {
+            key.key: key.encode(value) for key, value in self._written.values()
+        }
+        gone: list[bytes] = []
+        for table, change in self._changed.items():
+            head = self._put_rows(table, change, records, gone)
+            records[HEADS[table].key] = HEADS[table].encode(head)
+        changed = [pair for pair in records.items() if self._get(pair[0]) != pair[1]]
+        return sorted([*changed, *((key, None) for key in gone)])
+
+    def _put_rows(
+        self, table: MarkTable, change: _TableChange, records: Rows, gone: list[bytes]
+    ) -> TableHead:
+        """
+        Add the rows of one table; returns its head.
+        """
+        marks = (QueueMark(*key, value) for key, value in change.marks.items())
+        if change.is_whole:
+            rows = dict(map(table.encode, marks))
+            gone.extend(key for key, _ in self._rows(table.prefix) if key not in rows)
+            records.update(rows)
+            return TableHead.of(change.as_of, rows)
+        head = replace(super().read(HEADS[table]), as_of=change.as_of)
+        for mark in marks:
+            key, row = table.encode(mark)
+            before = self._get(key)
+            if before == row:
+                continue
+            if before is not None:
+                stored = table.value_in(key, before, self._path)
+                if table.only_rises and stored > mark.value:
+                    continue
+            head = head.put(before, row)
+            records[key] = row
+        return head
 
     def begin_incarnation(self, draw: Callable[[int], bytes]) -> Incarnation:
         """
@@ -176,7 +388,6 @@ class WriteTransaction(ReadTransaction):
     def store_bounds(
         self,
         bounds: Bounds,
-        positions: QueueOffsets | None = None,
         times: CheckpointTimes | None = None,
     ) -> None:
         """
@@ -184,7 +395,6 @@ class WriteTransaction(ReadTransaction):
 
         Args:
             bounds: the synced end and the confirm offset; ends of records.
-            positions: of the queues; ``None``: unchanged.
             times: the next content of ``checkpoint``; ``None``: unchanged.
 
         Raises:
@@ -198,8 +408,6 @@ class WriteTransaction(ReadTransaction):
                 offset=bounds.synced_end,
             )
         self.write(BOUNDS, bounds)
-        if positions is not None:
-            self.write(POSITIONS, positions)
         if times is not None:
             self.intend_export(CHECKPOINT, times.encode())
 
@@ -218,7 +426,8 @@ class WriteTransaction(ReadTransaction):
         state = self.read(CUT)
         if state.intent is not None:
             offset = min(offset, state.intent)
-        state = CutState(state.generation + 1, offset)
+        generation = state.generation + 1
+        state = CutState(generation, offset, state.history.after(generation, offset))
         self.write(CUT, state)
         bounds = self.read(BOUNDS)
         self.write(
@@ -229,14 +438,47 @@ class WriteTransaction(ReadTransaction):
                 confirm_offset=min(bounds.confirm_offset, offset),
             ),
         )
-        if self.read(POSITIONS).as_of > offset:
-            self.write(POSITIONS, QueueOffsets())
+        if self.as_of(POSITIONS) > offset:
+            self.write_marks(POSITIONS, QueueOffsets())
         queues = self.read(QUEUES)
         if queues.synced_end > offset:
             self.write(QUEUES, replace(queues, synced_end=offset))
         self.replace_epochs(self.read(EPOCHS).cut_suffix(offset))
         self.void_clean()
         return state
+
+    def intend_undo(self, end: int) -> None:
+        """
+        Store the intent to cut at the log's end: what a failed append wrote above could
+        not be removed, and must not come back (A19). Nothing below changes.
+        """
+        state = self.read(CUT)
+        if state.intent is None:
+            generation = state.generation + 1
+            history = state.history.after(generation, end)
+            self.write(CUT, CutState(generation, end, history))
+            self.void_clean()
+
+    def note_end(self, offset: int, *, is_known: bool) -> None:
+        """
+        Note that an opening chose the end of the log: records that were published
+        above it are gone, as after a cut.
+
+        Args:
+            offset: the end.
+            is_known: whether only pystore has changed the log, so that the history
+                tells all cuts.
+        """
+        state = self.read(CUT)
+        if is_known and state.intent is not None:
+            return  # the history has this cut
+        generation = state.generation + 1
+        history = (
+            state.history.after(generation, offset)
+            if is_known
+            else CutHistory(generation, generation)
+        )
+        self.write(CUT, CutState(generation, state.intent, history))
 
     def finish_cut(self) -> None:
         """

@@ -10,12 +10,13 @@ Rules: docs/crash-safety.md (A3, A5, A7, A9, A15, B1).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import xxhash
 
 from pystore.errors import FormatError, InvalidError
+from pystore.fs.cut_history import CutHistory
 from pystore.fs.layout import META_ADVICE
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.stored_names import stored
@@ -55,11 +56,26 @@ class StoreFormat:
     """
 
     version: int = 1
-    incompatible: int = 0
+    incompatible: int = 1  # ROWS
     compatible: int = 0
 
     VERSION = 1
-    KNOWN = 0
+    ROWS = 1
+    """Queue marks have rows of their own."""
+    KNOWN = ROWS
+
+    @property
+    def has_rows(self) -> bool:
+        """
+        Whether each queue mark has a row of its own.
+        """
+        return bool(self.incompatible & self.ROWS)
+
+    def with_rows(self) -> StoreFormat:
+        """
+        The format with a row for each queue mark.
+        """
+        return replace(self, incompatible=self.incompatible | self.ROWS)
 
     def refuse_unknown(self, path: str) -> None:
         """
@@ -84,7 +100,7 @@ class StoreFormat:
             )
 
 
-NO_FORMAT = StoreFormat(version=0)
+NO_FORMAT = StoreFormat(version=0, incompatible=0)
 """The default, in a database that pystore did not make."""
 
 
@@ -114,6 +130,7 @@ class Bounds:
             raise InvalidError(f"{self}: an offset is negative")
 
 
+@stored
 class QueueMark(NamedTuple):
     """
     A number of one queue: its next offset, or a length.
@@ -158,10 +175,12 @@ class CutState:
     Attributes:
         generation: rises with every cut.
         intent: the offset of the unfinished cut, or ``None``.
+        history: the cuts so far.
     """
 
     generation: int = 0
     intent: int | None = None
+    history: CutHistory = field(default=CutHistory(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +218,21 @@ class Exports:
         """
         return digest_of(content) in self.digests.get(name, (b"",))
 
+    def is_ours_but_for_a_bit(self, name: str, content: bytes) -> bool:
+        """
+        Whether one bit of a file changed since pystore wrote it: no program does that.
+
+        It takes some 2 us for each bit of the file.
+        """
+        digests = self.digests.get(name, (b"",))
+        changed = bytearray(content)
+        for at in range(8 * len(content)):
+            changed[at // 8] ^= 1 << at % 8
+            if xxhash.xxh3_128_digest(changed) in digests:
+                return True
+            changed[at // 8] ^= 1 << at % 8
+        return False
+
     def is_current(self, name: str, content: bytes | None) -> bool:
         """
         Whether the file has the content that was intended last.
@@ -215,11 +249,13 @@ class CleanMark:
         end_offset: the end of the log.
         last_offset: of the last record; ``None`` if there is none.
         last_digest: digest of that record's bytes; empty if there is none.
+        physic_ms: the store time that ``checkpoint`` got; 0: not known.
     """
 
     end_offset: int
     last_offset: int | None = None
     last_digest: bytes = b""
+    physic_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +266,9 @@ class StoreFingerprint:
 
     Attributes:
         segments: (base offset, size in bytes) of each segment, ascending.
-        queue_lengths: the length of each consume queue, in entries.
+        old_lengths: the length of each consume queue, in the record of an older
+            pystore.
     """
 
     segments: tuple[tuple[int, int], ...] = ()
-    queue_lengths: tuple[QueueMark, ...] = ()
+    old_lengths: tuple[QueueMark, ...] = ()

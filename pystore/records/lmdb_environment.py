@@ -29,7 +29,9 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
-from pystore.fs.lmdb_file import allocate_lock_file, check_data_file
+from pystore.fs.lmdb_claim import LmdbClaim
+from pystore.fs.lmdb_file import allocate_lock_file
+from pystore.fs.lmdb_snapshot import snapshot
 from pystore.records.lmdb_owners import LmdbOwners
 from pystore.records.lmdb_row import NO_HOLDER, Row
 
@@ -42,7 +44,6 @@ _DATA = "data.mdb"
 _LOCKS = "lock.mdb"
 _OWNERS = "owners.lock"
 _LAST_OWNER = b"\0owner"  # below every key of a record
-_CHECKS_MAX = 20
 
 _mutex = threading.Lock()
 _open: dict[Path, LmdbEnvironment] = {}
@@ -132,6 +133,16 @@ class LmdbEnvironment:
         except OSError as error:
             # The error needs the path.
             raise storage_error("create", path, error) from error
+        # Known by its inode: another path to it must not touch its lock files.
+        self._claim = LmdbClaim(path)
+        try:
+            self._open(path, map_bytes, calls)
+        except BaseException:
+            # Nothing is open after any error.
+            self._claim.release()
+            raise
+
+    def _open(self, path: Path, map_bytes: int, calls: Calls) -> None:
         is_used = (path / _OWNERS).exists()
         if is_used:
             _check(path / _DATA)
@@ -148,6 +159,7 @@ class LmdbEnvironment:
             # LMDB's errors do not leave this file.
             raise self._not_opened(error) from error
         try:
+            self._claim.hold()
             self.environment.reader_check()
             if not is_used:
                 # A process that finds the owners' file expects a complete data file.
@@ -176,6 +188,7 @@ class LmdbEnvironment:
             calls: system calls.
 
         Raises:
+            BusyError: this process has it open by another path, as of a bind mount.
             ForkedError: the parent process had it open when it forked.
             FormatError: the file is damaged.
             FullError: the disk is full.
@@ -205,6 +218,7 @@ class LmdbEnvironment:
                 del _open[self.path]
                 self.environment.close()
                 self.owners.close()
+                self._claim.release()
 
     def begin_owner(self) -> int:
         """
@@ -317,7 +331,7 @@ class LmdbEnvironment:
 
 def _environment(path: Path, map_bytes: int) -> lmdb.Environment:
     return lmdb.Environment(
-        str(path),
+        os.fsencode(path),  # LMDB would encode it for the locale
         map_size=map_bytes,
         sync=True,
         metasync=True,
@@ -348,18 +362,14 @@ def _check(path: Path) -> None:
     """
     Checks the data file. LMDB maps the file and trusts it: a short file causes a
     SIGBUS, an empty one is initialised again. Other processes may commit during the
-    check, so only a lasting error counts.
+    check, so one state of it is checked.
     """
-    for attempt in range(_CHECKS_MAX):
-        try:
-            check_data_file(path)
-        except FormatError as error:
-            # A concurrent commit looks like damage, but not every time.
-            if attempt == _CHECKS_MAX - 1:
-                raise FormatError(
-                    f"{path} is missing or damaged: restore the record store from a "
-                    "backup",
-                    path=str(path),
-                ) from error
-        else:
-            return
+    try:
+        with snapshot(path):
+            pass
+    except FormatError as error:
+        # It advises what is right for a store.
+        raise FormatError(
+            f"{path} is missing or damaged: restore the record store from a backup",
+            path=str(path),
+        ) from error

@@ -7,32 +7,37 @@ whose bytes above the published end do not count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
 from pystore.fs.boot import boot_of
-from pystore.fs.layout import LIVE_NAME, META_NAME, require_store
+from pystore.fs.layout import LIVE_NAME, META_NAME, require_store, store_root
 from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CLEAN, INCARNATION
+from pystore.metastore.transaction import ReadTransaction
 from pystore.recovery.foreign_writer import Found, find
-from pystore.recovery.plan import RecoveryPlan, plan
+from pystore.recovery.plan import RecoveryPlan, evidence_of, plan
 from pystore.recovery.rocketmq import RocketmqEvidence
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import (
     RecoveryInput,
-    has_lost_segments,
     opening_of,
     reasons_against,
 )
+from pystore.recovery.stored_bounds import bounds_of, clean_mark, lost_beginning
+from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.replicaset import Incarnation
 from pystore.stored_names import public
 
-__all__ = ["Inspection", "inspect", "inspect_ours"]
+__all__ = ["Inspection", "find_bounds", "inspect"]
 
 
 @public
@@ -62,10 +67,11 @@ class Inspection:
 
 @public
 def inspect(
-    root: Path,
+    root: str | os.PathLike[str],
     adjust: Callable[[RocketmqEvidence], RocketmqEvidence] = lambda opening: opening,
     *,
     with_rocketmq: bool = True,
+    serves_ill: bool = False,
 ) -> Inspection:
     """
     Inspect a store.
@@ -74,40 +80,87 @@ def inspect(
         root: the store's directory.
         adjust: changes the configuration of RocketMQ from the default.
         with_rocketmq: also find the end that RocketMQ would find, by one more scan.
+        serves_ill: also where segments are missing, short or unreadable, which an
+            opening for writing refuses.
 
     Raises:
+        InvalidError: no path.
         NotAStoreError: missing, or no store.
         FormatError: a small file cannot be read.
         StorageError: the system refused.
     """
-    found = _inspect(root, adjust, with_rocketmq=with_rocketmq, only_ours=False)
-    assert found is not None
-    return found
+    state = _state(store_root(root), adjust, serves_ill=serves_ill)
+    with state as (recovery_input, view):
+        made = plan(recovery_input, with_rocketmq=with_rocketmq)
+        segments = recovery_input.segments
+        return Inspection(
+            plan=made,
+            found=recovery_input.found,
+            live=recovery_input.live,
+            incarnation=view.read(INCARNATION) if view else None,
+            has_clean_mark=view is not None and view.read(CLEAN) is not None,
+            segments=tuple(segments.bases),
+            segment_size=segments.segment_size,
+        )
 
 
-def inspect_ours(root: Path) -> Inspection | None:
+class StoreBounds(NamedTuple):
     """
-    As `inspect` if the bounds of the metastore are valid; ``None``: they are void, or
-    there are none, and only a scan of the whole log finds its end (A8).
+    The bounds of a store.
+
+    Attributes:
+        bound: no record below may be bad.
+        lost: the stored beginning of the log and the present one, if segments at the
+            beginning are missing (A16).
+    """
+
+    bound: Bound | Evidence
+    lost: tuple[int, int] | None = None
+
+
+def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
+    """
+    The bounds that an opening for writing would use, without a scan of the log.
+
+    Args:
+        root: the store's directory.
+        queues: of the store, loaded; ``None``: they are loaded here.
 
     Raises:
         NotAStoreError, FormatError, StorageError: as `inspect`.
     """
-    return _inspect(root, lambda opening: opening, with_rocketmq=False, only_ours=True)
+    state = _state(root, lambda opening: opening, serves_ill=True, queues=queues)
+    with state as (recovery_input, _):
+        view = recovery_input.view
+        if view is None:
+            return StoreBounds(evidence_of(recovery_input))
+        lost = lost_beginning(recovery_input, view)
+        if reasons_against(recovery_input):
+            return StoreBounds(evidence_of(recovery_input), lost)
+        mark = clean_mark(recovery_input, view)
+        if mark is not None:
+            return StoreBounds(Bound(mark.end_offset, "clean mark"), lost)
+        return StoreBounds(bounds_of(recovery_input, view).bound, lost)
 
 
-def _inspect(
+@contextmanager
+def _state(
     root: Path,
     adjust: Callable[[RocketmqEvidence], RocketmqEvidence],
     *,
-    with_rocketmq: bool,
-    only_ours: bool,
-) -> Inspection | None:
+    serves_ill: bool,
+    queues: ConsumeQueues | None = None,
+) -> Iterator[tuple[RecoveryInput, ReadTransaction | None]]:
+    """
+    The input of a plan, and the metadata also of a store that was never opened.
+    """
     require_store(root)
     with ExitStack() as stack:
-        log = stack.enter_context(LogReader(root))
-        queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))
-        queues.load()
+        options = LogOptions(serves_ill=serves_ill)
+        log = stack.enter_context(LogReader(root, options))
+        if queues is None:
+            queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))
+            queues.load()
         found = find(root)
         view = live = None
         if (root / META_NAME).is_dir():
@@ -115,36 +168,18 @@ def _inspect(
             stack.enter_context(metastore)
             view = stack.enter_context(metastore.view())
             live = LivePage(root / META_NAME / LIVE_NAME).read()
+            view.check(live.incarnation)
         incarnation = view.read(INCARNATION) if view else None
-        segments = Segments(log)
-        recovery_input = RecoveryInput(
-            root=root,
-            segments=segments,
-            found=found,
-            queues=queues,
-            view=view if incarnation and incarnation.counter else None,
-            live=live,
-            boot=boot_of(root),
-            opening=adjust(opening_of(found, queues)),
+        yield (
+            RecoveryInput(
+                root=root,
+                segments=Segments(log),
+                found=found,
+                queues=queues,
+                view=view if incarnation and incarnation.counter else None,
+                live=live,
+                boot=boot_of(root),
+                opening=adjust(opening_of(found, queues)),
+            ),
+            view,
         )
-        if only_ours and not _has_valid_bounds(recovery_input):
-            return None
-        made = plan(recovery_input, with_rocketmq=with_rocketmq)
-        return Inspection(
-            plan=made,
-            found=found,
-            live=live,
-            incarnation=incarnation,
-            has_clean_mark=view is not None and view.read(CLEAN) is not None,
-            segments=tuple(segments.bases),
-            segment_size=segments.segment_size,
-        )
-
-
-def _has_valid_bounds(recovery_input: RecoveryInput) -> bool:
-    view = recovery_input.view
-    if view is None:
-        return False
-    return has_lost_segments(recovery_input, view) or not reasons_against(
-        recovery_input
-    )

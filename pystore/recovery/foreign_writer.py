@@ -29,6 +29,7 @@ from pystore.fs.layout import (
     segment_name,
     segment_path,
 )
+from pystore.fs.regular_file import read_regular
 from pystore.metastore.schema import CLEAN, EXPORTS, FINGERPRINT, INCARNATION, PLACE
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import Identity, StoreFingerprint
@@ -134,7 +135,7 @@ def find(root: Path) -> Found:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         # A missing file is no error (RMQ-R16).
         return None
@@ -183,11 +184,12 @@ def reasons_of(
     reasons.extend(changed_exports(view, found))
     left = view.read(FINGERPRINT)
     if view.read(CLEAN) is not None:
-        if segments != left.segments:
-            reasons.append("the list of segments is another")
+        last = left.segments[-1][0] if left.segments else -1
+        # A missing segment is no sign of another program, but a loss (A16).
+        new = [base for base, _ in segments if base > last]
+        if new:
+            reasons.append(f"segment {segment_name(new[0])} is new")
         reasons.extend(queues_changed)
-    elif lost := _lost_segments(left.segments, segments):
-        reasons.append(f"segment {segment_name(lost[0])} is gone")
     return reasons
 
 
@@ -223,14 +225,3 @@ def _is_our_abort(view: ReadTransaction, content: bytes | None) -> bool:
 
 def _change(content: bytes | None) -> str:
     return "was removed" if content is None else "was written by another program"
-
-
-def _lost_segments(
-    left: tuple[tuple[int, int], ...], now: tuple[tuple[int, int], ...]
-) -> list[int]:
-    """
-    Segments that are missing at the end: another program truncated the log. Retention
-    deletes at the front, and stores the new fingerprint later.
-    """
-    last = now[-1][0] if now else -1
-    return [base for base, _ in left if base > last]

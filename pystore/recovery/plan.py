@@ -12,11 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pystore.bindings.ffi import NO_OFFSET
-from pystore.core.live_page import LiveWords
 from pystore.epochs.table import EpochTable
-from pystore.fs.boot import Boot
-from pystore.metastore.schema import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, POSITIONS
+from pystore.metastore.schema import BOUNDS, CUT, EPOCHS, IDENTITY, POSITIONS
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import (
     Bounds,
@@ -24,22 +21,26 @@ from pystore.metastore.values import (
     CutState,
     Identity,
     QueueOffsets,
-    digest_of,
 )
 from pystore.recovery.foreign_writer import Import, changed_exports
-from pystore.recovery.rocketmq import rocketmq_end
+from pystore.recovery.rocketmq import gather_evidence, rocketmq_end
 from pystore.recovery.segments import nonzero_end
 from pystore.recovery.state import (
     RecoveryInput,
-    has_lost_segments,
     reasons_against,
     text_of_stranded,
 )
+from pystore.recovery.stored_bounds import (
+    bounds_of,
+    clean_mark,
+    lost_beginning,
+    stored_end,
+)
 from pystore.recovery.survey import Survey, survey_evidence, survey_ours
-from pystore.recovery.torn_tail import Bound, Corrupt, Whole
+from pystore.recovery.torn_tail import Bound, Corrupt, Evidence, Verdict, Whole
 from pystore.stored_names import stored
 
-__all__ = ["RecoveryPlan", "is_adopted", "plan"]
+__all__ = ["RecoveryPlan", "evidence_of", "is_adopted", "plan"]
 
 NO_BOUNDS = Bounds()
 
@@ -75,6 +76,8 @@ class RecoveryPlan:
         rocketmq_end: the end that RocketMQ would find; ``None``: not requested.
         stranded: base offsets of the segments after a missing one; they hold no record
             and will be removed (A2).
+        is_exact: whether the end is the published end of this boot and mount: the bytes
+            above it were never acknowledged (A19).
     """
 
     reasons: tuple[str, ...]
@@ -99,6 +102,7 @@ class RecoveryPlan:
     positions: QueueOffsets
     rocketmq_end: int | None
     stranded: tuple[int, ...] = ()
+    is_exact: bool = False
 
     @property
     def corrupt(self) -> Corrupt | None:
@@ -125,15 +129,14 @@ def plan(recovery_input: RecoveryInput, *, with_rocketmq: bool = False) -> Recov
     """
     view = recovery_input.view
     reasons = reasons_against(recovery_input)
-    if view is not None and has_lost_segments(recovery_input, view):
-        made = _plan_ours(recovery_input, view)
-    elif view is not None and not reasons:
-        if mark := _clean_mark(recovery_input, view):
+    if view is not None and not reasons:
+        if mark := clean_mark(recovery_input, view):
             made = _plan_clean(recovery_input, view, mark)
         else:
             made = _plan_ours(recovery_input, view)
     else:
         made = _plan_foreign(recovery_input, reasons)
+    made = _with_lost_beginning(recovery_input, made)
     made = _with_cut_bytes(recovery_input, made)
     if with_rocketmq:
         stranded = recovery_input.segments.stranded
@@ -142,29 +145,6 @@ def plan(recovery_input: RecoveryInput, *, with_rocketmq: bool = False) -> Recov
         )
         made = replace(made, rocketmq_end=end)
     return made
-
-
-def _clean_mark(
-    recovery_input: RecoveryInput, view: ReadTransaction
-) -> CleanMark | None:
-    """
-    The clean mark, if it is valid (A9): there is no ``abort``, the last record is
-    unchanged, and the bytes at the end are zero.
-    """
-    mark = view.read(CLEAN)
-    if mark is None or recovery_input.found.is_abort:
-        return None
-    segments = recovery_input.segments
-    if mark.end_offset > segments.end or view.read(CUT).intent is not None:
-        return None
-    if any(segments.raw(mark.end_offset, 8)):
-        return None
-    if mark.last_offset is not None:
-        head = int.from_bytes(segments.raw(mark.last_offset, 4), "big")
-        record = segments.raw(mark.last_offset, head)
-        if digest_of(record) != mark.last_digest:
-            return None
-    return mark
 
 
 def _plan_clean(
@@ -180,48 +160,36 @@ def _plan_clean(
 
 def _plan_ours(recovery_input: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
     """
-    The bounds of pystore are valid: in the same boot those of the live page, otherwise
-    those of LMDB (A5).
+    The bounds of pystore are valid.
     """
-    bounds = view.read(BOUNDS)
-    intent = view.read(CUT).intent
-    bound = Bound(bounds.synced_end)
-    synced = bounds.synced_end
-    live = recovery_input.live
-    if live is not None and _is_page_valid(live, recovery_input.boot):
-        bound = Bound(max(live.published_end, bound.offset), "published end")
-        synced = max(live.synced_end, synced)
-    if intent is not None:
-        bound = Bound(min(bound.offset, intent), bound.name)
-        synced = min(synced, intent)
+    ours = bounds_of(recovery_input, view)
+    bound, limit = ours.bound, ours.limit
     segments = recovery_input.segments
-    start = segments.base_of(min(bounds.synced_end, bound.offset))
+    start = segments.base_of(min(view.read(BOUNDS).synced_end, bound.offset))
     if not segments.bases:
         start = 0  # every segment is gone: no record is whole below the bound
-    limit = NO_OFFSET if intent is None else intent
     if limit < start:
         # All of a log that began above 0 is cut: nothing of it is scanned.
         survey = Survey(Whole(limit), limit, limit, 0, 0, 0, 0, None, "")
     else:
         survey = survey_ours(segments, bound, start, limit)
     made = _base(recovery_input, view, survey, bound, is_clean=False)
-    return replace(made, synced_end=min(synced, made.end_offset), intent=intent)
-
-
-def _is_page_valid(live: LiveWords, boot: Boot) -> bool:
-    return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
+    if ours.is_exact and ours.intent is None and made.end_offset == limit:
+        made = replace(made, is_exact=True)
+    synced = min(ours.synced_end, made.end_offset)
+    return replace(made, synced_end=synced, intent=ours.intent)
 
 
 def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> RecoveryPlan:
     """
-    The bounds of pystore are void or missing: RocketMQ's evidence decides (A8).
+    The bounds of pystore are void or missing: RocketMQ's evidence decides (A8), and
+    what pystore stored stays evidence (A16).
     """
-    survey, evidence = survey_evidence(
-        recovery_input.segments, recovery_input.queues, recovery_input.opening
-    )
+    evidence = evidence_of(recovery_input)
+    survey = survey_evidence(recovery_input.segments, recovery_input.queues, evidence)
     view = recovery_input.view
     imported = recovery_input.found.read()
-    bound = Bound(evidence.bound, "RocketMQ's evidence")
+    bound = Bound(evidence.bound, evidence.stored_name or "RocketMQ's evidence")
     made = _base(recovery_input, view, survey, bound, is_clean=False)
     # The bytes that RocketMQ would not scan were on disk long before.
     synced = evidence.start_offset if evidence.is_abort else made.end_offset
@@ -234,10 +202,61 @@ def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> Recovery
         confirm_offset=min(
             recovery_input.opening.times.confirm_offset, made.end_offset
         ),
-        positions=QueueOffsets(),
+        positions=_lower_bounds(made.positions, view),
         cut=replace(made.cut, intent=None),
     )
     return _with_copied_cut(recovery_input, _with_imported_epochs(made, imported))
+
+
+def _lower_bounds(
+    positions: QueueOffsets, view: ReadTransaction | None
+) -> QueueOffsets:
+    """
+    The stored queue offsets as lower bounds: the records must be looked at, too. No
+    queue offset is given twice, whoever was here (A16).
+    """
+    marks = positions.next_offsets
+    if view is not None:
+        marks = view.marks(POSITIONS).next_offsets
+    return QueueOffsets(0, marks)
+
+
+def evidence_of(recovery_input: RecoveryInput) -> Evidence:
+    """
+    The evidence about the end of a log without valid bounds (A8, A16).
+    """
+    evidence = gather_evidence(
+        recovery_input.segments, recovery_input.queues, recovery_input.opening
+    )
+    view = recovery_input.view
+    stored = stored_end(recovery_input, view) if view is not None else None
+    if stored is None:
+        return evidence
+    return replace(evidence, stored_end=stored.offset, stored_name=stored.name)
+
+
+def _with_lost_beginning(
+    recovery_input: RecoveryInput, made: RecoveryPlan
+) -> RecoveryPlan:
+    """
+    Segments at the beginning are missing, and no retention explains it (A16).
+    """
+    view = recovery_input.view
+    if view is None or made.corrupt is not None:
+        return made
+    lost = lost_beginning(recovery_input, view)
+    if lost is None:
+        return made
+    stored, now = lost
+    reason = f"the log begins at {now}, but its stored beginning is {stored}"
+    verdict = Corrupt(made.end_offset, stored, reason, "A16")
+    return replace(
+        made,
+        is_clean=False,
+        survey=replace(made.survey, verdict=verdict),
+        cut_reason=reason,
+        rule="A16",
+    )
 
 
 def _with_copied_cut(recovery_input: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
@@ -273,7 +292,8 @@ def _with_imported_epochs(made: RecoveryPlan, imported: Import) -> RecoveryPlan:
     cut = made.epochs.cut_for_import(imported.epochs, made.min_offset)
     if cut is not None and cut < end:
         end = max(cut, made.min_offset)
-        made = replace(made, import_cut=end, rule="A10")
+        # An ordered cut: the numbers of what it removes are given again.
+        made = replace(made, import_cut=end, rule="A10", positions=QueueOffsets())
         reason = "the imported epoch table does not have the epoch that starts here"
         made = replace(made, cut_reason=reason)
     return replace(
@@ -305,7 +325,7 @@ def _base(
     reason, rule = (
         ("", "") if isinstance(verdict, Whole) else (verdict.reason, verdict.rule)
     )
-    positions = view.read(POSITIONS) if view else QueueOffsets()
+    positions = view.marks(POSITIONS) if view else QueueOffsets()
     epochs = view.read(EPOCHS) if view else EpochTable()
     return RecoveryPlan(
         reasons=(),
@@ -327,10 +347,21 @@ def _base(
         cut_bytes=0,
         cut_reason=reason,
         rule=rule,
-        positions=positions if positions.as_of <= end else QueueOffsets(),
+        positions=_valid_positions(positions, end, verdict),
         rocketmq_end=None,
         stranded=tuple(recovery_input.segments.stranded),
     )
+
+
+def _valid_positions(
+    positions: QueueOffsets, end: int, verdict: Verdict
+) -> QueueOffsets:
+    if positions.as_of <= end:
+        return positions
+    if isinstance(verdict, Corrupt):
+        # Lost records keep their queue offsets: none is given again.
+        return QueueOffsets(0, positions.next_offsets)
+    return QueueOffsets()
 
 
 def _with_cut_bytes(recovery_input: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
@@ -345,12 +376,11 @@ def _with_cut_bytes(recovery_input: RecoveryInput, made: RecoveryPlan) -> Recove
     reason, rule = made.cut_reason, made.rule
     if not reason:
         # The scan ended at zeros or at a cut, and more bytes follow.
-        reason = (
-            "a cut is finished first"
-            if made.intent is not None
-            else "there are bytes after the end"
-        )
-        rule = "A3" if made.intent is not None else "A2"
+        reason, rule = "there are bytes after the end", "A2"
+        if made.intent is not None:
+            reason, rule = "a cut is finished first", "A3"
+        elif made.is_exact:
+            reason, rule = "no append of these bytes was acknowledged", "A19"
     return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)
 
 

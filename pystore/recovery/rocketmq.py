@@ -29,6 +29,7 @@ from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.message.constants import (
     AT_BODY,
+    AT_OFFSET,
     AT_STORE_MS,
     AT_SYS_FLAG,
     CRC_MASK,
@@ -37,6 +38,7 @@ from pystore.message.constants import (
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
+    RECORD_SIZE_MIN,
     born_host_size,
     store_host_size,
 )
@@ -167,25 +169,27 @@ def start_offset(log: LogView, opening: RocketmqEvidence) -> int:
     Returns the start of RocketMQ's recovery: the base of a segment; 0 without any.
 
     After a clean stop it is the newest segment that begins at or below the dispatch
-    point; otherwise the newest one with a first record that the checkpoint covers;
-    else the oldest.
+    point; otherwise the newest one with a first record that the checkpoint covers, by
+    its offset (RocketMQ 5.5.0) or by its times; else the oldest.
     """
     for base in reversed(log.bases):
         if opening.is_abort:
-            if _is_covered(log.raw(base, 76), opening):
+            if _is_covered(log.raw(base, 76), base, opening):
                 return base
         elif base <= opening.dispatch_point:
             return base
     return log.bases[0] if log.bases else 0
 
 
-def _is_covered(head: bytes, opening: RocketmqEvidence) -> bool:
+def _is_covered(head: bytes, base: int, opening: RocketmqEvidence) -> bool:
     if len(head) < 76 or int.from_bytes(head[4:8], "big") not in (MAGIC_V1, MAGIC_V2):
         return False
     sys_flag = int.from_bytes(head[AT_SYS_FLAG : AT_SYS_FLAG + 4], "big")
     at = AT_STORE_MS + born_host_size(sys_flag)
     store_ms = int.from_bytes(head[at : at + 8], "big", signed=True)
     times = opening.times
+    if times.logics_offset:  # of RocketMQ 5.5.0 or newer
+        return store_ms != 0 and base <= times.logics_offset
     newest = times.min_index_ms if opening.is_index_safe else times.min_ms
     return store_ms != 0 and store_ms <= newest
 
@@ -305,7 +309,7 @@ def gather_evidence(
     """
     Collects the evidence about the end of the log (A8).
     """
-    named = queues.last_named()
+    named = _last_named(log, queues)
     return Evidence(
         is_abort=opening.is_abort,
         start_offset=start_offset(log, opening),
@@ -313,6 +317,30 @@ def gather_evidence(
         named_end=named[1] if named else None,
         checkpoint_ms=opening.times.physic_ms,
     )
+
+
+def _last_named(log: LogView, queues: ConsumeQueues) -> tuple[int, int] | None:
+    """
+    Offset and end of the last record that consume queues name, as far as it is proven:
+    the record begins there, or two entries agree that the log went so far. One entry
+    alone may be damaged.
+    """
+    entries = sorted(set(queues.last_entries(2)), reverse=True)
+    witness: tuple[int, int] | None = None
+    for offset, size in entries:
+        head = log.raw(offset, AT_OFFSET + 8) if offset >= 0 else b""
+        if (
+            int.from_bytes(head[:4], "big") == size
+            and int.from_bytes(head[4:8], "big") in (MAGIC_V1, MAGIC_V2)
+            and int.from_bytes(head[AT_OFFSET:], "big") == offset
+        ):
+            return offset, offset + size
+        if not RECORD_SIZE_MIN <= size <= log.segment_size:
+            continue
+        if witness is not None and offset + size <= witness[0]:
+            return offset, offset + size
+        witness = offset, offset + size
+    return None
 
 
 def find_above(

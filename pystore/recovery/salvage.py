@@ -1,35 +1,40 @@
 """
-Saving bytes before a cut that loses promised records (A6).
+Saving bytes before they are removed (A6, A17).
 
-``recover --accept-loss`` cuts the log at the damage. Thousands of good records may
-follow: every byte above the cut is copied to a directory beside the store, and the
-offsets of the valid records in it are listed.
+An opening removes bytes above the end of the log: a torn tail, stale records, what
+``recover --accept-loss`` gives up. If whole records are among them, every byte above
+the end is first copied to a directory beside the store, and the offsets of these
+records are listed. Nothing whole is lost in silence.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.bindings.ffi import Check
-from pystore.core.scan import check_record
-from pystore.errors import CorruptError, InvalidError
+from pystore.core.resync import next_record
+from pystore.damage.segment_walk import CHECKS
+from pystore.errors import CorruptError, FullError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
-from pystore.fs.layout import segment_name
-from pystore.message.constants import MAGIC_V1, MAGIC_V2
-from pystore.recovery.segments import Segments
+from pystore.fs.layout import segment_name, segment_path
+from pystore.recovery.plan import RecoveryPlan
+from pystore.recovery.segments import Segments, data_end, search_end
+from pystore.recovery.torn_tail import Torn, Whole
 from pystore.stored_names import stored
 
-__all__ = ["Loss", "save_loss", "whole_records"]
+__all__ = ["LOSS_MAX", "Loss", "save_cut", "save_loss", "whole_records"]
 
-_MAGIC = re.compile(
-    b"|".join(re.escape(magic.to_bytes(4)) for magic in (MAGIC_V1, MAGIC_V2))
-)
-_PROOF = Check.BODY | Check.PROPERTY | Check.OFFSET
+LOSS_MAX = 64 << 20
+"""An opening saves at most so many bytes without the consent of its caller."""
+
+_OTHER_PLACE = "another place: `pystore recover --save-to DIR`"
 _CHUNK = 1 << 22
+_SPLIT_COPY = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""The kernel cannot copy between these files: another file system, or an old one."""
 
 
 @stored
@@ -50,95 +55,178 @@ class Loss:
     records: tuple[int, ...]
 
 
-def save_loss(root: Path, segments: Segments, end: int) -> Loss:
+def save_cut(
+    root: Path,
+    segments: Segments,
+    made: RecoveryPlan,
+    *,
+    save_to: Path | None = None,
+    is_consented: bool = False,
+) -> Loss | None:
     """
-    Copy all bytes above ``end`` to a directory beside the store, durably.
+    Saves what an opening is about to remove, if it holds a whole record, or if no zero
+    sector proves that the last record was never written whole (A17).
+
+    Bytes that were never published (A19), and those of a cut that was ordered before
+    (A3), are not saved.
+
+    Args:
+        root: the store.
+        segments: of its log.
+        made: the plan of the opening.
+        save_to: the directory that gets the copy; ``None``: beside the store.
+        is_consented: whether more than `LOSS_MAX` bytes may be saved.
+
+    Raises:
+        CorruptError: the loss is larger; nothing was changed.
+        FullError, StorageError: as `save_loss`.
+    """
+    end = made.end_offset
+    is_ordered = made.is_exact or made.intent is not None or made.rule == "A3"
+    if not made.cut_bytes or (is_ordered and made.corrupt is None):
+        return None
+    first = next(whole_records(segments, end), None)
+    verdict = made.survey.verdict
+    is_proved = isinstance(verdict, Torn) and verdict.has_lost_sector
+    if first is None and (is_proved or isinstance(verdict, Whole)):
+        return None
+    if made.cut_bytes > LOSS_MAX and not is_consented and save_to is None:
+        raise CorruptError(
+            f"{root}: opening would remove {made.cut_bytes} bytes above offset {end}, "
+            f"which may hold whole records ({made.cut_reason}, rule {made.rule}): "
+            "name a directory for them with `pystore recover --save-to DIR`",
+            offset=end,
+            path=str(root),
+        )
+    return save_loss(root, segments, end, save_to)
+
+
+def save_loss(
+    root: Path, segments: Segments, end: int, save_to: Path | None = None
+) -> Loss:
+    """
+    Copy all bytes above ``end`` to a new directory, durably and in bounded memory.
 
     Args:
         root: the store.
         segments: of its log.
         end: of the log after the cut.
+        save_to: the parent of the new directory; ``None``: that of the store.
 
     Raises:
-        InvalidError: the directory exists.
         FullError: no space; the store is unchanged.
         StorageError: the system refused.
     """
-    directory = root.parent / f"{root.name}.lost-{end:020d}"
+    directory = _create(root, end, save_to)
     try:
-        directory.mkdir()
-    except FileExistsError as error:
-        # From a killed run, or an earlier loss at the same offset.
-        raise InvalidError(
-            f"{directory} exists: inspect it, move it away, then try again",
-            path=str(directory),
-        ) from error
-    except OSError as error:
-        # The error of the system does not name the path.
-        raise storage_error("create", directory, error) from error
-    try:
-        loss = _save(directory, segments, end)
-    except BaseException:
-        # An incomplete copy would stop the next attempt.
+        records = list(whole_records(segments, end))
+        saved = _save(directory, root, segments, end, records)
+    except BaseException as error:
+        # An incomplete copy is of no use.
         shutil.rmtree(directory, ignore_errors=True)
+        if isinstance(error, FullError):
+            text = f"{error} ({_OTHER_PLACE})"
+            raise FullError(text, errno=error.errno, path=error.path) from error
         raise
-    return loss
+    return Loss(directory, saved, tuple(offset for offset, _ in records))
 
 
-def _save(directory: Path, segments: Segments, end: int) -> Loss:
-    saved, records = 0, []
+def _create(root: Path, end: int, save_to: Path | None) -> Path:
+    place = root.absolute()
+    parent = place.parent if save_to is None else save_to
+    name, number = f"{place.name}.lost-{end:020d}", 1
+    while True:
+        directory = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            directory.mkdir(parents=save_to is not None)
+        except FileExistsError:
+            # An earlier loss at the same offset keeps its directory.
+            number += 1
+        except OSError as error:
+            # The error of the system does not name the path.
+            text = f"{directory} ({_OTHER_PLACE})"
+            raise storage_error("create", Path(text), error) from error
+        else:
+            return directory
+
+
+def _save(
+    directory: Path,
+    root: Path,
+    segments: Segments,
+    end: int,
+    records: list[tuple[int, int]],
+) -> int:
+    saved, size = 0, segments.segment_size
+    # A record may end with zeros.
+    ends = {offset // size: record_end for offset, record_end in records}
     for base in segments.bases:
         at = max(end, base)
-        left = base + segments.segment_size - at
-        if left <= 0:
+        if at >= base + size:
             continue
-        data = segments.raw(at, left).rstrip(b"\0")
-        if data:
-            _write(directory / segment_name(at), data)
-            saved += len(data)
-            records.extend(whole_records(data, at))
+        count = max(data_end(segments, at), ends.get(base // size, 0)) - at
+        if count:
+            path = segment_path(root, base)
+            _copy(path, directory / segment_name(at), at - base, count)
+            saved += count
     sync_directory(directory)
     sync_directory(directory.parent)
-    return Loss(directory, saved, tuple(records))
+    return saved
 
 
-def whole_records(data: bytes, offset: int) -> list[int]:
+def whole_records(segments: Segments, offset: int) -> Iterator[tuple[int, int]]:
     """
-    Offsets of the valid records in ``data``.
+    Yields offset and end of the whole records from ``offset`` on, ascending.
 
-    They are found by their magic, where the chain of sizes is broken. A valid record
+    They are found by their magic, where the chain of sizes is broken. A whole record
     contains its own offset.
-
-    Args:
-        data: any bytes of a log.
-        offset: of the first of them.
     """
-    found = []
-    at = 0
-    while match := _MAGIC.search(data, at + 4):
-        start = match.start() - 4
-        try:
-            size = int.from_bytes(data[start : start + 4], "big")
-            record = check_record(data[start : start + size], offset + start, _PROOF)
-        except CorruptError:
-            # No record; search after these bytes.
-            at = start + 1
-        else:
-            found.append(offset + start)
-            at = start + record.size
-    return found
+    log = segments.log
+    for base in segments.bases:
+        at = max(offset, base)
+        if at >= base + segments.segment_size:
+            continue
+        written = data_end(segments, at)
+        limit = search_end(segments, at, written)
+        found: int | None = at
+        while found is not None and found < written:
+            scan = log.scan(found, limit, CHECKS)
+            for rows in scan:
+                ends = rows["offset"] + rows["size"]
+                yield from zip(rows["offset"].tolist(), ends.tolist(), strict=True)
+            stop = scan.cursor
+            found = next_record(log, stop, limit) if stop.offset < written else None
 
 
-def _write(path: Path, data: bytes) -> None:
+def _copy(source: Path, target: Path, at: int, size: int) -> None:
+    """
+    Copies a range, by the kernel where it can: some file systems share the blocks.
+    """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        reader = os.open(source, os.O_RDONLY)
+        writer = -1
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest[:_CHUNK]) :]
-            sync_descriptor(descriptor)
+            writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            end = at + size
+            while at < end:
+                at += _copy_piece(reader, writer, at, min(_CHUNK, end - at), target)
+            sync_descriptor(writer)
         finally:
-            os.close(descriptor)
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
     except OSError as error:
         # The error of the system does not name the path.
-        raise storage_error("save", path, error) from error
+        raise storage_error("save", target, error) from error
+
+
+def _copy_piece(reader: int, writer: int, at: int, size: int, target: Path) -> int:
+    try:
+        copied = os.copy_file_range(reader, writer, size, offset_src=at)
+    except OSError as error:
+        if error.errno not in _SPLIT_COPY:
+            raise
+        copied = os.write(writer, os.pread(reader, size, at))
+    if not copied:
+        raise OSError(errno.EIO, "the file ended early", str(target))
+    return copied

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check
 from pystore.core.log_reader import LogReader
-from pystore.core.results import Cursor
-from pystore.errors import OffsetOutOfRange
+from pystore.core.results import Cursor, IllRange
+from pystore.errors import CorruptError, OffsetOutOfRange
 from pystore.fs.layout import segment_path
 
 _CHUNK = 1 << 20
@@ -31,6 +31,7 @@ class Segments:
     def __init__(self, log: LogReader) -> None:
         self.log = log
         self._bases = log.segments()
+        self._ill = log.ill()
         self._size = log.ends().segment_size
 
     @property
@@ -39,6 +40,20 @@ class Segments:
         Base offsets of the segments, ascending.
         """
         return self._bases
+
+    @property
+    def ill(self) -> Sequence[IllRange]:
+        """
+        The ranges whose bytes are not there; an opening for writing has none.
+        """
+        return self._ill
+
+    def ill_at(self, offset: int) -> IllRange | None:
+        """
+        The ill range that holds an offset.
+        """
+        held = (one for one in self._ill if one.offset <= offset < one.end)
+        return next(held, None)
 
     @property
     def stranded(self) -> Sequence[int]:
@@ -83,6 +98,11 @@ class Segments:
         except OffsetOutOfRange:
             # No segment is there.
             return b""
+        except CorruptError:
+            if self.ill_at(offset) is None:
+                raise
+            # None of its bytes is there.
+            return b""
 
     def scan_end(self, offset: int, checks: Check, limit: int = NO_OFFSET) -> Cursor:
         """
@@ -110,6 +130,27 @@ def last_record(segments: Segments, end: int) -> tuple[int, int] | None:
     return None
 
 
+def data_end(segments: Segments, offset: int) -> int:
+    """
+    The end of the last nonzero byte in the segment of ``offset``, from ``offset`` on;
+    ``offset`` without one.
+    """
+    base = segments.base_of(offset)
+    if segments.ill_at(offset) is not None:
+        return offset
+    path = segment_path(Path(segments.log.path), base)
+    return base + _last_nonzero(path, offset - base, segments.segment_size)
+
+
+def search_end(segments: Segments, offset: int, written: int) -> int:
+    """
+    The end of a search for records up to the last nonzero byte at ``written``: a record
+    may end with zeros.
+    """
+    end = segments.base_of(offset) + segments.segment_size
+    return min(end, written + _CHUNK)
+
+
 def nonzero_end(root: Path, segments: Segments, end: int) -> int:
     """
     The end of the last nonzero byte above ``end``; ``end`` if there is none. A cut at
@@ -120,6 +161,8 @@ def nonzero_end(root: Path, segments: Segments, end: int) -> int:
         if base + segments.segment_size <= end:
             continue
         at = max(0, end - base)
+        if segments.ill_at(base + at) is not None:
+            continue
         path = segment_path(root, base)
         last = _last_nonzero(path, at, segments.segment_size)
         if last > at:

@@ -16,11 +16,10 @@ from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import LiveWords
 from pystore.fs.boot import Boot
 from pystore.fs.layout import segment_name
-from pystore.metastore.schema import BOUNDS, FINGERPRINT
+from pystore.metastore.schema import FINGERPRINT, LENGTHS
 from pystore.metastore.transaction import ReadTransaction
 from pystore.recovery.foreign_writer import (
     Found,
-    changed_exports,
     check_sizes,
     reasons_of,
 )
@@ -30,7 +29,6 @@ from pystore.rocketmq.checkpoint_file import CheckpointTimes
 
 __all__ = [
     "RecoveryInput",
-    "has_lost_segments",
     "opening_of",
     "reasons_against",
     "text_of_stranded",
@@ -75,13 +73,10 @@ def reasons_against(recovery_input: RecoveryInput) -> list[str]:
         for base in recovery_input.segments.bases
     )
     check_sizes(recovery_input.root, view.read(FINGERPRINT), segments)
-    stranded = tuple(recovery_input.segments.stranded)
-    left = {
-        (q.topic, q.queue_id): q.value for q in view.read(FINGERPRINT).queue_lengths
-    }
+    lengths = view.marks(LENGTHS).next_offsets
+    left = {(q.topic, q.queue_id): q.value for q in lengths}
     changed = recovery_input.queues.changed(left) if left else []
-    reasons = reasons_of(view, recovery_input.found, segments, changed)
-    return [*reasons, text_of_stranded(stranded)] if stranded else reasons
+    return reasons_of(view, recovery_input.found, segments, changed)
 
 
 def text_of_stranded(bases: tuple[int, ...]) -> str:
@@ -93,20 +88,6 @@ def text_of_stranded(bases: tuple[int, ...]) -> str:
     return (
         f"segment {segment_name(first)}{more} is allocated, holds nothing and stands "
         "behind a missing one"
-    )
-
-
-def has_lost_segments(recovery_input: RecoveryInput, view: ReadTransaction) -> bool:
-    """
-    Whether files of the log are missing (all, or those before a stranded one) and no
-    small file changed. No program leaves such a store: the files were lost, or a file
-    system is not mounted. Then the bounds show the missing range.
-    """
-    segments = recovery_input.segments
-    return (
-        (not segments.bases or bool(segments.stranded))
-        and view.read(BOUNDS).synced_end > 0
-        and not changed_exports(view, recovery_input.found)
     )
 
 

@@ -16,9 +16,11 @@ from typing import TypeAlias
 
 from pystore.bindings.ffi import Stop
 from pystore.errors import InvalidError
+from pystore.recovery.behind import NOTHING, Behind
 from pystore.stored_names import stored
 
 __all__ = [
+    "STALE",
     "Bound",
     "Corrupt",
     "Evidence",
@@ -37,10 +39,8 @@ _REASONS = {
     Stop.MAGIC: "there is no record",
     Stop.LENGTHS: "the record's lengths do not add up",
     Stop.BODY: "the body's checksum differs",
-    Stop.PROPERTY: "the record's checksum differs or is missing",
+    Stop.PROPERTY: "the record's checksum differs",
     Stop.OFFSET: "the record claims another offset",
-    Stop.FIELDS: "the record has fields that no writer leaves",
-    Stop.STALE: "stale: the store time falls back by over 3 s",
     Stop.UNREADABLE: "the bytes cannot be read",
     Stop.BLANK: "the blank record has a wrong size",
 }
@@ -60,6 +60,11 @@ class Findings:
             than the flush time of the checkpoint.
         later_segment: above ``offset``, a segment that begins with a whole record.
         last_base: the base of the last segment, if ``stop`` is ``LAST``.
+        behind: records and lost sectors behind ``offset``.
+        is_torn: whether the record at ``offset`` passes every check, but its end is
+            lost (A6).
+        is_stale: whether a whole record at ``offset`` repeats or skips offsets of its
+            queue (A8).
     """
 
     offset: int
@@ -68,6 +73,9 @@ class Findings:
     named_behind: int | None = None
     later_segment: int | None = None
     last_base: int | None = None
+    behind: Behind = NOTHING
+    is_stale: bool = False
+    is_torn: bool = False
 
     def __post_init__(self) -> None:
         if self.stop in (Stop.ROWS, Stop.LIMIT):
@@ -99,6 +107,8 @@ class Evidence:
         named_offset: of the last record with a queue entry; ``None``: no record.
         named_end: its end.
         checkpoint_ms: the store time of the last flushed record, by the checkpoint.
+        stored_end: an end that pystore stored as synced and that no cut explains (A16).
+        stored_name: its source.
     """
 
     is_abort: bool
@@ -106,22 +116,23 @@ class Evidence:
     named_offset: int | None = None
     named_end: int | None = None
     checkpoint_ms: int = 0
+    stored_end: int = 0
+    stored_name: str = ""
 
     @property
     def bound(self) -> int:
         """
-        The offset below which no record may be bad. Above it a scan also checks the
-        fields of records without property CRC (A6).
+        The offset below which no record may be bad.
         """
-        return self.start_offset if self.is_abort else self.named_offset or 0
+        bound = self.start_offset if self.is_abort else self.named_offset or 0
+        return max(bound, self.stored_end)
 
     @property
     def stale_above(self) -> int | None:
         """
-        Above this offset a store time that falls back marks stale bytes.
+        Above this offset, records that repeat or skip offsets of their queue are stale.
 
-        ``None`` if no queue has an entry: then a clock that was set back looks like a
-        truncation, and the records after it would be lost.
+        ``None`` if no queue has an entry: then nothing names the offsets.
         """
         return self.named_end
 
@@ -141,11 +152,15 @@ class Whole:
 class Torn:
     """
     A crash left a part of a record: the log is cut at ``end``.
+
+    ``has_lost_sector``: whether a zero sector proves it; otherwise the bytes of the log
+    end inside the record, or a sector of it ends in zeros.
     """
 
     end: int
     reason: str
     rule: str
+    has_lost_sector: bool = True
 
 
 @stored
@@ -199,13 +214,41 @@ def decide(findings: Findings, bound: Bound | Evidence) -> Verdict:
         promise = "unreadable bytes are never a torn tail"
         rule = "A6"
     reason = _REASONS[findings.stop]
+    if findings.is_stale:
+        reason = STALE
+    elif findings.is_torn:
+        reason = "zeros stand where the record ends"
     if promise:
         return Corrupt(end, findings.offset, f"{reason}, but {promise}", rule)
-    if findings.stop is Stop.STALE:
+    if findings.is_stale:
         return Stale(end, reason)
-    if findings.stop.is_bad:
-        return Torn(end, reason, "A6")
-    return Whole(end)
+    return _above(findings, end, reason, is_ours=isinstance(bound, Bound))
+
+
+STALE = "stale: the record repeats or skips offsets of its queue"
+
+
+def _above(findings: Findings, end: int, reason: str, *, is_ours: bool) -> Verdict:
+    """
+    Nothing is promised at the stop: the zeros of lost sectors tell a torn tail from
+    bytes that changed later (A6).
+    """
+    behind = findings.behind
+    is_end = not findings.stop.is_bad and behind.record is None
+    if is_end and not findings.is_torn:
+        return Whole(end)
+    is_lost = findings.is_torn or behind.has_lost_sector
+    if is_lost or behind.ends_inside or behind.has_unwritten_end:
+        return Torn(end, reason, "A6", is_lost)
+    if behind.record is not None:
+        if behind.continues:
+            text = f"whole records follow at {behind.record}, and no sector is zero"
+            return Corrupt(end, findings.offset, f"{reason}, but {text}", "A6")
+        return Stale(end, reason)
+    if is_ours:
+        text = "no sector of it is zero, as a crash would leave it"
+        return Corrupt(end, findings.offset, f"{reason}, but {text}", "A6")
+    return Torn(end, reason, "A6", has_lost_sector=False)
 
 
 def _promise_of_ours(findings: Findings, bound: Bound) -> str:
@@ -230,6 +273,8 @@ def _promise_of_evidence(findings: Findings, evidence: Evidence) -> str:
         )
     if findings.later_segment is not None:
         return f"segment {findings.later_segment} begins with a whole record"
+    if offset < evidence.stored_end:
+        return f"the {evidence.stored_name} is {evidence.stored_end}"
     return ""
 
 

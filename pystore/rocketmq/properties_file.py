@@ -1,9 +1,10 @@
 """
 Java properties files: ``broker.conf`` and ``controller.properties``.
 
-The library has Java's rules for escapes, continuation lines and separators. Two things
-differ from Java: a file may be UTF-8 (else it is Latin-1, as in Java), and white space
-after a value is no part of it.
+The library has Java's rules for escapes, continuation lines and separators. Three
+things differ from Java: a file may be UTF-8 (else it is Latin-1, as in Java), white
+space after a value is no part of it, and a file is refused for a line that is neither
+``name=value`` nor ``name:value``: Java reads any text as names.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def read_properties_file(path: Path) -> dict[str, str]:
     Returns the values of a file by their keys; of equal keys the last one counts.
 
     Raises:
-        InvalidError: the file is binary, or has an invalid escape.
+        InvalidError: the file is binary or another text, or has an invalid escape.
         OSError: it cannot be read.
     """
     raw = path.read_bytes()
@@ -40,7 +41,30 @@ def read_properties_file(path: Path) -> dict[str, str]:
     except UnicodeDecodeError:
         # Java's own encoding, in which every byte is a character.
         text = raw.decode("latin-1")
-    return parse_properties_text(text, str(path))
+    found = parse_properties_text(text, str(path))
+    _check_lines(path, text)
+    return found
+
+
+def _check_lines(path: Path, text: str) -> None:
+    if path.suffix in _OTHER_FORMS:
+        raise InvalidError(
+            f"{path} is not a properties file by its name: RocketMQ's are broker.conf "
+            "and controller.properties"
+        )
+    number = 1
+    for line in javaproperties.parse(text):
+        if isinstance(line, javaproperties.KeyValue) and not _is_setting(line.source):
+            first = line.source.split("\n", maxsplit=1)[0].strip()
+            raise InvalidError(
+                f"{path}: line {number}: {first[:60]!r} is not name=value: is it the "
+                "configuration of a RocketMQ broker or controller?"
+            )
+        number += len(line.source.splitlines())
+
+
+_OTHER_FORMS = (".json", ".toml", ".xml", ".yaml", ".yml")
+_is_setting = re.compile(r"\s*[A-Za-z_][\w.-]*\s*[=:]").match
 
 
 def parse_properties_text(text: str, where: str) -> dict[str, str]:

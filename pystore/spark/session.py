@@ -17,17 +17,17 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystore.errors import UnavailableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["java_problem", "job_errors", "open_session"]
+__all__ = ["described", "is_remote", "java_problem", "job_errors", "open_session"]
 
 _JAVA_LEAST = 17
 _JAVA_ADVICE = (
@@ -37,6 +37,17 @@ _JAVA_ADVICE = (
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _PYTHON_ERROR = re.compile(r"^(?P<name>[A-Za-z_][\w.]*): (?P<text>.*)$", re.MULTILINE)
+_LOST = re.compile(
+    r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*"
+    r"|java\.lang\.OutOfMemoryError[^\n]*|Total size of serialized results[^\n]*"
+)
+_PACKAGES = {
+    "spark": ("pyspark", "pyarrow"),
+    "connect": ("pyspark", "pyarrow", "grpc"),
+}
+"""What a session needs, by the extra that installs it."""
+
+_DESCRIPTION = "spark.job.description"
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
@@ -54,7 +65,8 @@ def open_session(
 
     Args:
         name: of the application.
-        master: as in Spark; ``None``: the master of spark-submit, else ``local[*]``.
+        master: as in Spark, or ``sc://host:port`` of a server of Spark Connect;
+            ``None``: that of ``SPARK_REMOTE`` or of spark-submit, else ``local[*]``.
         settings: more settings of Spark, for a new session.
 
     Raises:
@@ -62,15 +74,13 @@ def open_session(
             cluster cannot be reached.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    problem = None if is_submitted or _has_session() else java_problem()
+    server = _server_of(master)
+    problem = None
+    if not (is_submitted or server or _has_session()):
+        problem = java_problem()
     if problem:
         raise UnavailableError(problem)
-    for package in ("pyspark", "pyarrow"):
-        if importlib.util.find_spec(package) is None:
-            raise UnavailableError(
-                f"this Python ({sys.executable}) has no {package}: "
-                "pip install 'pystore-commitlog[spark]'"
-            )
+    _require_packages("connect" if server else "spark")
     # PySpark 4.3 warns of every pandas 3, which works here. spark-submit puts what a
     # program writes to standard error into its output, where JSON stands alone.
     text = "PySpark does not yet fully support pandas"
@@ -84,7 +94,12 @@ def open_session(
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in _settings(master, settings or {}, is_submitted).items():
+    if server:
+        chosen = {"spark.sql.session.timeZone": "UTC"} | dict(settings or {})
+        builder = builder.remote(server)
+    else:
+        chosen = _settings(master, settings or {}, is_submitted)
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     with _interrupted_later(), job_errors():
         session = builder.getOrCreate()
@@ -92,6 +107,23 @@ def open_session(
         yield session
     finally:
         session.stop()
+
+
+def _server_of(master: str | None) -> str | None:
+    """
+    The address of a server of Spark Connect; ``None``: the session is classic.
+    """
+    given = os.environ.get("SPARK_REMOTE") if master is None else master
+    return given if given and given.startswith("sc://") else None
+
+
+def _require_packages(extra: str) -> None:
+    for package in _PACKAGES[extra]:
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(
+                f"this Python ({sys.executable}) has no {package}: "
+                f"pip install 'pystore-commitlog[{extra}]'"
+            )
 
 
 @contextmanager
@@ -175,6 +207,39 @@ def java_problem() -> str | None:
     return None
 
 
+def is_remote(session: object) -> bool:
+    """
+    Whether a session is of Spark Connect. It has no ``sparkContext``.
+    """
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def described(session: Any, text: str) -> Iterator[None]:  # noqa: ANN401  of any kind
+    """
+    Describes the Spark jobs of a block, for Spark's pages and listeners.
+
+    Args:
+        session: classic: the jobs get the description. Of Spark Connect, whose jobs
+            have none: the operations get it as a tag.
+        text: without a comma.
+    """
+    if is_remote(session):
+        session.addTag(text)
+        try:
+            yield
+        finally:
+            session.removeTag(text)
+        return
+    context = session.sparkContext
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)
+
+
 @contextmanager
 def job_errors() -> Iterator[None]:
     """
@@ -183,12 +248,17 @@ def job_errors() -> Iterator[None]:
     Raises:
         UnavailableError: in place of that error.
     """
-    from py4j.protocol import Py4JError  # noqa: PLC0415  comes with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
+    kinds: tuple[type[Exception], ...] = (PySparkException,)
+    # A client of Spark Connect has none.
+    with suppress(ImportError):
+        from py4j.protocol import Py4JError  # noqa: PLC0415  comes with PySpark
+
+        kinds = (PySparkException, Py4JError)
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except kinds as error:
         # The traces of two languages fill pages; one line of them helps a user.
         raise UnavailableError(_one_line(str(error))) from error
 
@@ -211,5 +281,11 @@ def _one_line(text: str) -> str:
     ]
     if raised:
         return f"in a task: {raised[-1]['text']}"
+    lost = _LOST.search(text)
+    if lost:
+        return (
+            f"in a task: {lost[0].strip()}: most often the memory was too small: see "
+            "spark.executor.memoryOverhead, or use more and smaller tasks"
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"Spark: {lines[0] if lines else 'failed without a message'}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from pystore.core.live_page import LivePage
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.boot import Boot
-from pystore.metastore.schema import CUT, EPOCHS, IDENTITY, QUEUES
+from pystore.metastore.schema import CUT, EPOCHS, IDENTITY, LENGTHS, POSITIONS, QUEUES
 from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import Bounds, QueueBounds, QueueOffsets, StoreFingerprint
 from pystore.recovery.foreign_writer import EXPORT_NAMES, Found
@@ -52,7 +52,8 @@ def prepare_adoption(root: Path, folders: Iterable[str], live: LivePage) -> None
 
 def _sync(path: Path) -> None:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        # A pipe is not waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             sync_descriptor(descriptor)
         finally:
@@ -74,10 +75,10 @@ def adopt(
     change.write(IDENTITY, made.identity)
     change.write(CUT, made.cut)
     boot_id, mount_id = boot.text
-    change.store_bounds(
-        Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id), QueueOffsets()
-    )
+    change.store_bounds(Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id))
+    change.write_marks(POSITIONS, made.positions)
     change.store_fingerprint(StoreFingerprint())
+    change.write_marks(LENGTHS, QueueOffsets())
     change.write(QUEUES, QueueBounds())
     if made.cut_bytes:
         # Only the evidence shows stale records (A8), and it is gone after this.

@@ -12,26 +12,33 @@ After a fork the child's handle raises `ForkedError`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from operator import index
+from typing import TYPE_CHECKING, NoReturn
 
-from numpy.typing import NDArray
-
-from pystore.bindings.ffi import NO_OFFSET, Check, LocalAck
+from pystore.bindings.ffi import NO_OFFSET, LocalAck
+from pystore.core.arguments import instance
 from pystore.core.log_writer import LogHandle
-from pystore.core.options import LogOptions, Route
+from pystore.core.options import DEFAULTS, AckName, LogOptions, Mode, Route
 from pystore.epochs.table import EpochTable
-from pystore.errors import InvalidError
+from pystore.errors import CorruptError, InvalidError, PystoreError, check_integers
+from pystore.events import EventSink
+from pystore.fs.layout import store_root
 from pystore.message.columns import Columns
 from pystore.message.message import BODY_SIZE_MAX, Message
+from pystore.message.properties import parse_delay_levels
 from pystore.metastore.schema import EPOCHS
 from pystore.store.bounds import keep_bounds
 from pystore.store.close import close_writer
-from pystore.store.cut import cut_log
+from pystore.store.cut import begin_epoch, cut_log
+from pystore.store.deletion import delete_before
+from pystore.store.handle import StoreHandle
+from pystore.store.monitor import Health, Monitor
 from pystore.store.open import open_writer
 from pystore.store.open_reader import open_reader
+from pystore.store.readable_log import ReadableLog
 from pystore.store.report import RecoveryReport, report_of
 from pystore.store.writer import Writer
 from pystore.stored_names import public
@@ -39,136 +46,22 @@ from pystore.stored_names import public
 if TYPE_CHECKING:
     from pystore.core.log_reader import LogReader
     from pystore.core.log_writer import AppendPositions
-    from pystore.core.results import Appended, Block, CutReport, Ends
-    from pystore.core.scan import Scan
-    from pystore.message.record import Record
+    from pystore.core.results import Appended, ClockState, CutReport
 
-__all__ = ["CommitLog", "ReadableLog"]
-
-
-class ReadableLog:
-    """
-    The reading methods of `pystore.store.commit_log.CommitLog`. Any thread may call.
-    """
-
-    _log: LogReader
-
-    @property
-    def ends(self) -> Ends:
-        """
-        The present ends of the log.
-        """
-        return self._log.ends()
-
-    @property
-    def min_offset(self) -> int:
-        """
-        The first offset that is not deleted.
-        """
-        return self._log.ends().min_offset
-
-    @property
-    def end_offset(self) -> int:
-        """
-        The end for readers, exclusive.
-        """
-        return self._log.ends().published_end
-
-    @property
-    def synced_offset(self) -> int:
-        """
-        The bytes below this end survive a power cut.
-        """
-        return self._log.ends().synced_end
-
-    @property
-    def confirm_offset(self) -> int:
-        """
-        The bytes below this end are safe on the set of replicas.
-        """
-        return self._log.ends().confirm_offset
-
-    @property
-    def reader(self) -> LogReader:
-        """
-        The handle of the core, for work on the whole log: scans, blocks, topics.
-        """
-        return self._log
-
-    def read(self, offset: int) -> Record:
-        """
-        A copy of the record at *offset*.
-
-        Raises:
-            OffsetOutOfRange: not within the log.
-            CorruptError: no whole record is there.
-            CutError: the log was cut meanwhile.
-        """
-        return self._log.read(offset)
-
-    def scan(
-        self,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        checks: Check = Check.TOPIC | Check.TAGS,
-        *,
-        rows: int = 8192,
-        stops_at_damage: bool = False,
-    ) -> Scan:
-        """
-        Rows of a range, one numpy array after the other.
-
-        Args:
-            from_offset: of a record; ``None``: the first one.
-            to_offset: exclusive; ``None``: the end.
-            checks: the checks, and the columns to fill.
-            rows: of one array.
-            stops_at_damage: end without an error at a bad record; the scan's
-                ``cursor`` then has its offset and the reason.
-
-        Raises:
-            CorruptError: a bad record; all rows below it were yielded.
-            OffsetOutOfRange, CutError, StorageError: while iterating.
-        """
-        start = self.min_offset if from_offset is None else from_offset
-        end = NO_OFFSET if to_offset is None else to_offset
-        return self._log.scan(start, end, checks, rows=rows, raises=not stops_at_damage)
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return iter(self.scan())
-
-    def topic(self, topic_id: int) -> str:
-        """
-        The name of a row's topic.
-        """
-        return self._log.topic(topic_id)
-
-    def blocks(
-        self, from_offset: int | None = None, to_offset: int | None = None
-    ) -> Iterator[Block]:
-        """
-        The bytes of a range, block by block, without a copy.
-
-        Raises:
-            OffsetOutOfRange, CorruptError, CutError: while iterating.
-        """
-        start = self.min_offset if from_offset is None else from_offset
-        return self._log.blocks(start, to_offset)
+__all__ = ["CommitLog"]
 
 
 _ACKS = {"leader": LocalAck.LEADER, "leader-synced": LocalAck.SYNCED}
-_DEFAULTS = LogOptions()
 
 
 @public
-class CommitLog(ReadableLog):
+class CommitLog(StoreHandle, ReadableLog):
     """
     An append-only log of records, in RocketMQ's format.
 
     Args:
         path: the store's directory.
-        mode: ``w`` to append and read, ``r`` to read, also while another process
-            appends.
+        mode: ``w`` to append and read, ``r`` to read, also beside a writer.
         create: with ``w``: create a store in a missing or empty directory.
         segment_size: of new stores, in bytes; 0: 1 GiB. A store with segments keeps
             their size.
@@ -178,14 +71,20 @@ class CommitLog(ReadableLog):
         flush_interval_ms: the interval of the flusher; 0: no flusher.
         writeback_bytes: bytes between two early write-backs; 0: none.
         store_host: the ``address:port`` of the broker in records.
-        accept_loss: open although promised bytes are bad: all bytes from there on are
-            saved beside the store and cut.
+        accept_loss: open although promised bytes are bad: these are saved and cut.
+        save_to: the parent of the directory for removed bytes that hold whole records;
+            by default that of the store.
+        on_event: called with each `pystore.events.StoreEvent`, in any thread.
+        delay_levels: ``messageDelayLevel`` of the broker; empty: RocketMQ's default.
+        queue_file_bytes: ``mappedFileSizeConsumeQueue`` of the broker; ``None``: not
+            known, and missing queue files are not built.
 
     Attributes:
         path: the store's directory.
         recovery: the findings and the work of the opening.
 
     Raises:
+        InvalidError: an argument that no log could have; the text names it.
         NotAStoreError: missing, or not a store.
         LockedError: another writer has the store.
         CorruptError: promised bytes are bad, at `offset`.
@@ -194,28 +93,35 @@ class CommitLog(ReadableLog):
         StorageError: the system refused.
     """
 
-    path: Path
     recovery: RecoveryReport
 
     def __init__(
         self,
         path: str | os.PathLike[str],
         *,
-        mode: str = "w",
+        mode: Mode = "w",
         create: bool = True,
         segment_size: int = 0,
         property_crc: bool = True,
         message_size_max: int = BODY_SIZE_MAX,
-        flush_interval_ms: int = _DEFAULTS.flush_interval_ms,
-        writeback_bytes: int = _DEFAULTS.writeback_bytes,
-        store_host: str = _DEFAULTS.store_host,
+        flush_interval_ms: int = DEFAULTS.flush_interval_ms,
+        writeback_bytes: int = DEFAULTS.writeback_bytes,
+        store_host: str = DEFAULTS.store_host,
         accept_loss: bool = False,
+        save_to: str | os.PathLike[str] | None = None,
+        on_event: EventSink | None = None,
+        delay_levels: str = "",
+        queue_file_bytes: int | None = None,
     ) -> None:
-        self.path = Path(path)
+        if mode not in ("r", "w"):
+            raise InvalidError(f"mode {mode!r} is neither 'r' nor 'w'")
+        if on_event is not None and not callable(on_event):
+            raise InvalidError(f"on_event: {on_event!r} cannot be called")
+        super().__init__(store_root(path), is_writable=mode == "w")
         self._writer: Writer | None = None
-        self._closers: list[Callable[[], object]] = []
         self._log: LogReader
         self._append: Callable[[bytes, int], Appended]
+        levels_ms = parse_delay_levels(delay_levels) if delay_levels else ()
         options = LogOptions(
             writable=mode == "w",
             segment_size=segment_size,
@@ -224,73 +130,110 @@ class CommitLog(ReadableLog):
             flush_interval_ms=flush_interval_ms,
             writeback_bytes=writeback_bytes,
             store_host=store_host,
+            serves_ill=mode == "r",
         )
+        options.pack()  # a wrong option must not leave an empty directory
         if mode == "w":
-            self._writer = open_writer(
-                self.path, options, create=create, accept_loss=accept_loss
+            monitor = Monitor(str(self.path), on_event)
+            opening = self._opening(
+                partial(
+                    self._open_writer,
+                    partial(
+                        open_writer,
+                        self.path,
+                        options,
+                        create=create,
+                        accept_loss=accept_loss,
+                        save_to=None if save_to is None else store_root(save_to),
+                    ),
+                    monitor,
+                    levels_ms,
+                    queue_file_bytes,
+                )
             )
-            self._log = self._writer.log
-            self._append = self._writer.log.append
-            self.recovery = report_of(
-                self._writer.plan, self._writer.report, self._writer.loss
-            )
-        elif mode == "r":
-            self._log, self.recovery = open_reader(self.path, options)
-            self._append = self._refuse_append
         else:
-            raise InvalidError(f"mode {mode!r} is neither 'r' nor 'w'")
+            opening = self._opening(partial(self._open_reader, options))
+        try:
+            opening.run()
+        except BaseException:
+            # Also Ctrl-C: nobody gets this handle.
+            opening.abandon()
+            raise
 
-    def __enter__(self) -> CommitLog:
-        return self
-
-    def __exit__(
+    def _open_writer(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        open_it: Callable[[], Writer],
+        monitor: Monitor,
+        levels_ms: tuple[int, ...],
+        queue_file_bytes: int | None,
     ) -> None:
-        self.close()
+        try:
+            writer = open_it()
+        except CorruptError as error:
+            # The caller gets it as well.
+            monitor.note_damage(error)
+            raise
+        writer.monitor = monitor
+        writer.delay_levels_ms = levels_ms
+        writer.queue_file_bytes = queue_file_bytes
+        self._writer = writer
+        self._log = writer.log
+        self._append = writer.log.append
+        self.recovery = report_of(writer.plan, writer.report, writer.loss)
+        monitor.note_opening(self.recovery)
+
+    def _open_reader(self, options: LogOptions) -> None:
+        self._log, self.recovery = open_reader(self.path, options)
+        self._append = partial(_refuse_append, str(self.path))
 
     def __repr__(self) -> str:
         mode = "r" if self._writer is None else "w"
         return f"CommitLog({str(self.path)!r}, mode={mode!r})"
 
-    def close(self) -> None:
-        """
-        Sync, store the clean mark, and release the store; calling it again is allowed.
+    def _prepare_close(self) -> None:
+        if self._writer is not None:
+            # Ctrl-C may have left a cut of this thread, for which closing would wait.
+            with suppress(PystoreError):
+                self._writer.log.cut_end(is_done=False)
 
-        Raises:
-            PoisonedError: a write-back failed: the store is closed, not clean.
-            StorageError: the system refused; the store is closed.
-        """
-        while self._closers:
-            self._closers.pop()()
+    def _close(self) -> None:
+        if self._writer is None:
+            self._log.close()
+            return
+        monitor, end = self._writer.monitor, self._log.ends().published_end
+        try:
+            close_writer(self._writer)
+        except PystoreError as error:
+            # The caller gets it as well.
+            monitor.note_closing(end, error)
+            raise
+        monitor.note_closing(end)
+
+    def _release_in_child(self) -> None:
         if self._writer is None:
             self._log.close()
         else:
-            close_writer(self._writer)
+            self._writer.is_closed = True
+            self._writer.stack.close()
 
-    def before_close(self, closer: Callable[[], object]) -> None:
+    @property
+    def health(self) -> Health:
         """
-        Call *closer* when the log begins to close; the newest first.
-        """
-        self._closers.append(closer)
+        The state of the log and of its maintenance now.
 
-    def _refuse_append(self, form: bytes, ack: int) -> Appended:
-        # The ``append`` of a reader: so the hottest call does not check the mode.
-        return self._handle.append(form, ack)
+        Raises:
+            InvalidError: open for reading only.
+            ClosedError: closed.
+        """
+        return self.writer.monitor.health(self._handle.ends(), None)
 
     @property
     def _handle(self) -> LogHandle:
-        if self._writer is None:
-            raise InvalidError(
-                f"{self.path} is open for reading only: open it with mode 'w'"
-            )
-        return self._writer.log
+        return self.writer.log
 
     # -- appending ---------------------------------------------------------
 
-    def append(self, message: Message, ack: str = "leader") -> Appended:
+    def append(self, message: Message, ack: AckName = "leader") -> Appended:
         """
         Append one message.
 
@@ -317,7 +260,7 @@ class CommitLog(ReadableLog):
     def append_batch(
         self,
         messages: Iterable[Message],
-        ack: str = "leader",
+        ack: AckName = "leader",
         positions: AppendPositions | None = None,
     ) -> Appended:
         """
@@ -337,7 +280,7 @@ class CommitLog(ReadableLog):
     def append_columns(
         self,
         columns: Columns,
-        ack: str = "leader",
+        ack: AckName = "leader",
         positions: AppendPositions | None = None,
     ) -> Appended:
         """
@@ -352,10 +295,11 @@ class CommitLog(ReadableLog):
             PystoreError: as `append`; its ``records_appended`` is the number of records
                 that are in the log.
         """
+        instance("columns", columns, Columns)
         return self._handle.append_columns(columns, _ack(ack), positions)
 
     def append_client_batch(
-        self, route: Route, batch: bytes, ack: str = "leader"
+        self, route: Route, batch: bytes, ack: AckName = "leader"
     ) -> Appended:
         """
         Append RocketMQ's client batch form, as a producer sends it.
@@ -363,6 +307,7 @@ class CommitLog(ReadableLog):
         Raises:
             PystoreError: as `append`.
         """
+        instance("route", route, Route)
         return self._handle.append_client_batch(route, batch, _ack(ack))
 
     def sync(self, end: int | None = None) -> None:
@@ -400,26 +345,38 @@ class CommitLog(ReadableLog):
             InvalidError: open for reading only.
         """
         if self._writer is None:
-            raise InvalidError(
-                f"{self.path} is open for reading only: open it with mode 'w'"
-            )
+            raise _read_only(str(self.path))
         return self._writer
 
     def begin_epoch(self, epoch: int) -> EpochTable:
         """
-        Begin a mastership at the log's end; it is durable before its first byte.
+        Begin a mastership at the log's end; it is durable before its first byte, since
+        appends of other threads wait meanwhile.
 
         Raises:
             FencedError: a higher epoch was promised.
             InvalidError: the epoch is not new.
+            StorageError: the system refused.
         """
-        writer = self.writer
-        end = self.end_offset
-        self.sync(end)
-        with writer.metastore.change() as change:
-            table = change.begin_epoch(epoch, end)
-        writer.export_epochs(table)
-        return table
+        return begin_epoch(self.writer, epoch)
+
+    @property
+    def clock(self) -> ClockState:
+        """
+        The clock that stamps records.
+        """
+        return self._handle.clock()
+
+    def accept_clock(self) -> ClockState:
+        """
+        Take the wall clock as right, although it stepped forward and ``CLOCK_BOOTTIME``
+        does not confirm that: new records are stamped with it from now on. Store times
+        never fall again, so be certain that it is right (A21).
+
+        Raises:
+            InvalidError: open for reading only.
+        """
+        return self._handle.clock(is_accepted=True)
 
     def keep(self) -> bool:
         """
@@ -433,7 +390,9 @@ class CommitLog(ReadableLog):
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
-        return keep_bounds(self.writer)
+        writer = self.writer
+        with writer.monitor.keeping(writer.log.ends, is_whole=False):
+            return keep_bounds(writer)
 
     def cut(self, offset: int) -> CutReport:
         """
@@ -444,7 +403,11 @@ class CommitLog(ReadableLog):
             BusyError: a block above it is held.
             StorageError: the system refused; reopen the store.
         """
-        return cut_log(self.writer, offset)
+        check_integers(offset=offset)
+        offset = index(offset)  # an integer of numpy has no place in the metadata
+        report = cut_log(self.writer, offset)
+        self.writer.monitor.note_cut(offset, report.bytes_cut, "asked for")
+        return report
 
     def delete_before(self, offset: int) -> int:
         """
@@ -457,9 +420,17 @@ class CommitLog(ReadableLog):
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
-        # Only the deleted records may have the last offset of a queue.
-        self.keep()
-        return self._handle.delete_before(offset)
+        check_integers(offset=offset)
+        return delete_before(self.writer, index(offset))
+
+
+def _refuse_append(path: str, form: bytes, ack: int) -> NoReturn:  # noqa: ARG001
+    # The ``append`` of a reader: so the hottest call does not check the mode.
+    raise _read_only(path)
+
+
+def _read_only(path: str) -> InvalidError:
+    return InvalidError(f"{path} is open for reading only: open it with mode 'w'")
 
 
 def _ack(name: str) -> int:

@@ -1,12 +1,13 @@
 """
 Cutting a log: first the intent, then the live page, then the bytes (A3). An empty log
-may begin at another segment.
+may begin at another segment, and an epoch begins at the end.
 
 Appends wait in the core from the first step to the last. The intent is stored between
 the steps, so that a crash leaves either the whole log or a cut that the next opening
-finishes.
+finishes. The same intent removes what a failed append wrote, if the core could not: in
+another boot the published end is not known, and the bytes may be on disk.
 
-Rules: docs/crash-safety.md, A2 and A3.
+Rules: docs/crash-safety.md, A2, A3 and A19.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pystore.bindings.ffi import Check
-from pystore.errors import InvalidError, PoisonedError, PystoreError
+from pystore.errors import (
+    ClosedError,
+    InvalidError,
+    PoisonedError,
+    PystoreError,
+    StorageError,
+)
+from pystore.fs.cut_history import write_cuts
 from pystore.message.constants import NO_ENTRY
 from pystore.metastore.schema import EPOCHS, FINGERPRINT, POSITIONS
 from pystore.metastore.values import QueueMark, QueueOffsets, StoreFingerprint
@@ -26,9 +34,10 @@ from pystore.store.sealer import remove_seals
 if TYPE_CHECKING:
     from pystore.core.results import CutReport
     from pystore.epochs.table import EpochTable
+    from pystore.metastore.values import CutState
     from pystore.store.writer import Writer
 
-__all__ = ["begin_at", "cut_log"]
+__all__ = ["begin_at", "begin_epoch", "cut_log", "undo_append"]
 
 
 def cut_log(writer: Writer, offset: int) -> CutReport:
@@ -48,15 +57,17 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
         queues = _queues_at(writer, offset) if offset else {}
         is_intended = True
         try:
-            generation, table = _intend(writer, offset, queues)
+            state, table = _intend(writer, offset, queues)
         except PystoreError as error:
             # A failed transaction changed nothing, unless its outcome is unknown.
             is_intended = isinstance(error, PoisonedError)
             raise
-        log.cut_publish(generation)
+        write_cuts(writer.live.path, state.history)
+        log.cut_publish(state.generation)
         report = log.cut_apply()
         log.queues_load(queues)
-        remove_seals(writer.root, offset, log.ends().segment_size)
+        writer.knows_offsets = False
+        remove_seals(writer, offset)
         writer.limit_checkpoint(offset)
         with writer.metastore.change() as change:
             change.finish_cut()
@@ -85,33 +96,87 @@ def begin_at(writer: Writer, base: int) -> None:
         cut_log(writer, 0)
     with writer.metastore.change() as change:
         # The removed segment at 0 must not count as foreign (A7).
-        change.store_fingerprint(
-            StoreFingerprint((), change.read(FINGERPRINT).queue_lengths)
-        )
+        change.store_fingerprint(StoreFingerprint())
     writer.log.begin_at(base)
+
+
+def begin_epoch(writer: Writer, epoch: int) -> EpochTable:
+    """
+    Begin a mastership at the log's end. Appends wait until its entry is durable, so
+    that each byte of the epoch comes after it.
+
+    Raises:
+        FencedError: a higher epoch was promised.
+        InvalidError: the epoch is not new.
+        StorageError: the system refused.
+    """
+    log = writer.log
+    log.sync()  # most of the work, while appends go on
+    try:
+        end = log.hold()
+        with writer.metastore.change() as change:
+            table = change.begin_epoch(epoch, end)
+    finally:
+        with suppress(InvalidError):  # it was not held
+            log.cut_end(is_done=False)
+    writer.export_epochs(table)
+    return table
+
+
+def undo_append(writer: Writer, failure: StorageError) -> None:
+    """
+    Make certain that a failed append has left nothing. Any thread may call.
+
+    Args:
+        writer: of the log.
+        failure: of the append.
+
+    Raises:
+        StorageError: the intent could not be stored either.
+    """
+    try:
+        end = writer.log.undo()
+    except ClosedError:
+        # The close has tried to zero the bytes, and has stored no clean mark.
+        return
+    if end is None:
+        return
+    try:
+        with writer.metastore.change() as change:
+            change.intend_undo(end)
+    except PystoreError as second:
+        # The published end protects the log until the machine restarts.
+        raise StorageError(
+            f"{failure}; what it wrote above offset {end} could not be removed, and "
+            f"this could not be stored ({second}): open the store again before the "
+            "machine restarts",
+            errno=failure.errno,
+            offset=end,
+            path=str(writer.root),
+        ) from second
 
 
 def _intend(
     writer: Writer, offset: int, queues: dict[tuple[str, int], int]
-) -> tuple[int, EpochTable]:
+) -> tuple[CutState, EpochTable]:
     """
-    Store the intent; returns the generation and the remaining epochs.
+    Store the intent; returns the state of cuts and the remaining epochs.
     """
     with writer.metastore.change() as change:
-        if change.read(POSITIONS).as_of > offset:
+        if change.as_of(POSITIONS) > offset:
             # Retention may have deleted the records with these offsets. The offsets of
             # a lower end stay: this end may not be on disk yet.
             marks = (QueueMark(*key, value) for key, value in queues.items())
-            change.write(POSITIONS, QueueOffsets(offset, tuple(marks)))
+            change.write_marks(POSITIONS, QueueOffsets(offset, tuple(marks)))
         state = change.intend_cut(offset)
         left = change.read(FINGERPRINT)
         # It may have segments that retention deleted.
         present = {base for base in writer.log.segments() if base <= offset}
         segments = tuple(pair for pair in left.segments if pair[0] in present)
-        change.store_fingerprint(StoreFingerprint(segments, left.queue_lengths))
+        change.store_fingerprint(StoreFingerprint(segments))
         table = change.read(EPOCHS)
         writer.cuts.append(offset)
-    return state.generation, table
+    return state, table
 
 
 def _end(writer: Writer, *, is_intended: bool, is_done: bool) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from pystore.consumequeue.queues import (
@@ -32,6 +33,7 @@ from pystore.fs.atomic import (
     sweep,
 )
 from pystore.fs.boot import boot_of, place_of
+from pystore.fs.cut_history import write_cuts
 from pystore.fs.layout import (
     ABORT,
     COMMIT_LOG,
@@ -44,6 +46,8 @@ from pystore.fs.layout import (
     META_NAME,
     TEMPORARY_NAME,
     prepare_directory,
+    prepare_meta_directories,
+    segment_temporary,
 )
 from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.database import MetaStore
@@ -51,19 +55,19 @@ from pystore.metastore.schema import (
     CUT,
     EPOCHS,
     EXPORTS,
-    FINGERPRINT,
     INCARNATION,
     POSITIONS,
 )
 from pystore.metastore.values import Bounds
 from pystore.recovery.foreign_writer import Found, find
 from pystore.recovery.plan import RecoveryPlan, is_adopted, plan
-from pystore.recovery.salvage import save_loss
+from pystore.recovery.salvage import save_cut
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import RecoveryInput, opening_of
 from pystore.replicaset import Incarnation
 from pystore.rocketmq.abort_file import abort_text
 from pystore.store.adopt import adopt, prepare_adoption
+from pystore.store.cut import undo_append
 from pystore.store.queue_table import load_table, next_offsets
 from pystore.store.sealer import remove_seals
 from pystore.store.writer import Writer, fingerprint_of
@@ -77,6 +81,7 @@ def open_writer(
     *,
     create: bool = True,
     accept_loss: bool = False,
+    save_to: Path | None = None,
 ) -> Writer:
     """
     Open a store for writing.
@@ -87,6 +92,9 @@ def open_writer(
         create: whether a missing or empty directory becomes a store.
         accept_loss: open although promised bytes are bad (A6): removed bytes are
             saved beside the store.
+        save_to: the parent of the directory for removed bytes that hold whole records
+            (A17); ``None``: that of the store, and at most `LOSS_MAX` bytes unless
+            `accept_loss` is set.
 
     Raises:
         NotAStoreError: missing, or not a store.
@@ -98,19 +106,22 @@ def open_writer(
     prepare_directory(root, create=create)
     with ExitStack() as stack:
         lock = stack.enter_context(Lock(root / LOCK))
-        assert lock.is_held
         is_new = _prepare_meta(root)
         metastore = stack.enter_context(MetaStore.open(root / META_NAME))
         live = stack.enter_context(
             LivePage(root / META_NAME / LIVE_NAME, writable=True)
         )
-        sweep(root / META_NAME / TEMPORARY_NAME)
+        temporary = segment_temporary(root)
+        for directory in {root / META_NAME / TEMPORARY_NAME, temporary}:
+            sweep(directory)
         log = stack.enter_context(LogHandle(root, options, live))
+        log.guard(lock, temporary)
         boot = boot_of(root)
         found = find(root)
         size = queue_file_size_of(root)
         with ConsumeQueues(root, size) as queues, metastore.view() as view:
             queues.load()
+            view.check(live.read().incarnation)
             recovery_input = RecoveryInput(
                 root=root,
                 segments=Segments(log),
@@ -123,14 +134,15 @@ def open_writer(
             )
             made = plan(recovery_input)
             known = next_offsets(made, queues)
-        loss = None
-        if made.corrupt is not None:
-            if not accept_loss:
-                _refuse(root, made)
-            loss = save_loss(root, Segments(log), made.end_offset)
+        if made.corrupt is not None and not accept_loss:
+            _refuse(root, made)
+        loss = save_cut(
+            root, Segments(log), made, save_to=save_to, is_consented=accept_loss
+        )
         nothing = StartReport(0, 0, 0)
         writer = Writer(root, stack, metastore, live, log, boot, made, nothing, loss)
         _start(writer, found, known)
+        log.after_failure = partial(undo_append, writer)
         writer.stack = stack.pop_all()
     return writer
 
@@ -142,6 +154,7 @@ def _prepare_meta(root: Path) -> bool:
     meta = root / META_NAME
     if os.path.lexists(meta):
         shutil.rmtree(root / META_DRAFT_NAME, ignore_errors=True)
+        prepare_meta_directories(root)
         return False
     create_meta(root, lambda draft: LivePage.create(draft / LIVE_NAME))
     return True
@@ -168,6 +181,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
     _write_abort(writer, text)
     with writer.metastore.view() as view:
         cut, epochs = view.read(CUT), view.read(EPOCHS)
+    write_cuts(writer.live.path, cut.history)
     writer.live.begin(
         LiveWords(
             format=LIVE_FORMAT,
@@ -193,7 +207,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
     )
     load_table(writer, known)
     if made.intent is not None or made.cut_reason:
-        remove_seals(writer.root, made.end_offset, writer.log.ends().segment_size)
+        remove_seals(writer, made.end_offset)
         writer.limit_checkpoint(made.end_offset)
     with writer.metastore.change() as change:
         if writer.delayed_abort is None:
@@ -203,7 +217,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
         boot_id, mount_id = writer.boot.text
         end = made.end_offset
         change.store_bounds(Bounds(end, made.confirm_offset, boot_id, mount_id))
-        change.store_fingerprint(fingerprint_of(writer, change.read(FINGERPRINT)))
+        change.store_fingerprint(fingerprint_of(writer))
         is_exported = change.read(EXPORTS).is_current(
             EPOCH_FILE, found.contents[EPOCH_FILE]
         )
@@ -226,8 +240,11 @@ def _store_metadata(writer: Writer, found: Found) -> Incarnation:
             change.replace_epochs(made.epochs)
         if made.import_cut is not None or made.corrupt is not None:
             change.intend_cut(made.end_offset)
-        if change.read(POSITIONS) != made.positions:
-            change.write(POSITIONS, made.positions)
+        if not made.is_clean and (made.end_offset or made.cut_reason):
+            change.note_end(made.end_offset, is_known=not is_adopted(made))
+        is_voided = made.corrupt is not None  # by the intent of the cut
+        if is_voided or change.as_of(POSITIONS) != made.positions.as_of:
+            change.write_marks(POSITIONS, made.positions)
         text = abort_text(os.getpid(), state.text)
         change.intend_export(ABORT, text)
     return state

@@ -3,7 +3,8 @@ Opening a store for reading, also while another process writes it.
 
 The live page has the end for readers, if it was written in this boot and on this
 mount, and no other program wrote since. Otherwise a scan of the newest segment with a
-record finds the end (A4).
+record finds the end (A4), which holds until a writer begins: then the reader follows it
+like any other.
 
 Nothing is written, no lock is taken, LMDB is not opened.
 """
@@ -12,13 +13,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pystore.bindings.ffi import Check
-from pystore.core.live_page import LivePage
+from pystore.bindings.ffi import Check, Stop
+from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
+from pystore.core.results import Cursor, IllRange
 from pystore.errors import NotAStoreError
+from pystore.fs.atomic import storage_error
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
+from pystore.fs.regular_file import read_regular
 from pystore.recovery.segments import Segments
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.store.report import RecoveryReport
@@ -35,8 +39,10 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
         StorageError: the system refused.
     """
     require_store(root)
-    live = binding_page(root)
-    if live is not None:
+    live = _live_page(root)
+    # Before the look at the other files: a writer that begins after it is noticed.
+    seen = None if live is None else live.read()
+    if live is not None and seen is not None and _binds(root, live, seen):
         log = LogReader(root, options, live)
         ends = log.ends()
         return log, RecoveryReport(
@@ -44,11 +50,15 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
             end_offset=ends.published_end,
             synced_end=ends.synced_end,
         )
-    log = LogReader(root, options)
+    log = LogReader(root, options, live)
+    if seen is not None:
+        boot = boot_of(root)
+        log.await_writer(seen._replace(boot_id=boot.boot_id, mount_id=boot.mount_id))
     end, reason = find_end(Segments(log))
     log.limit(end)
+    ends = log.ends()
     return log, RecoveryReport(
-        min_offset=log.ends().min_offset, end_offset=end, cut_reason=reason
+        min_offset=ends.min_offset, end_offset=ends.published_end, cut_reason=reason
     )
 
 
@@ -56,32 +66,43 @@ def binding_page(root: Path) -> LivePage | None:
     """
     The live page, if it is valid.
     """
+    live = _live_page(root)
+    return live if live is not None and _binds(root, live, live.read()) else None
+
+
+def _live_page(root: Path) -> LivePage | None:
     path = root / META_NAME / LIVE_NAME
     if not path.exists():
         return None
     try:
-        live = LivePage(path)
+        return LivePage(path)
     except NotAStoreError:
         # Without a valid page the reader scans; an opening for writing has the error.
         return None
-    words, boot = live.read(), boot_of(root)
+
+
+def _binds(root: Path, live: LivePage, words: LiveWords) -> bool:
+    boot = boot_of(root)
     if (words.boot_id, words.mount_id) != (boot.boot_id, boot.mount_id):
-        return None
+        return False
     abort = root / ABORT
     try:
-        note = parse_abort(abort.read_bytes())
+        note = parse_abort(read_regular(abort))
     except FileNotFoundError:
         # Closed by pystore, or later by a Java broker: check the bytes.
-        return live if _ends_in_zeros(root, live) else None
+        return _ends_in_zeros(root, live)
+    except OSError as error:
+        # The error of the system does not name the path.
+        raise storage_error("read", abort, error) from error
     writer = (note.incarnation or "").partition("-")[0]
-    return live if writer == str(words.incarnation) else None
+    return writer == str(words.incarnation)
 
 
 def _ends_in_zeros(root: Path, live: LivePage) -> bool:
     """
     Whether the bytes at the published end are zero: no other program appended.
     """
-    with LogReader(root) as log:
+    with LogReader(root, LogOptions(serves_ill=True)) as log:
         return not any(Segments(log).raw(live.read().published_end, 8))
 
 
@@ -90,13 +111,27 @@ def find_end(segments: Segments) -> tuple[int, str]:
     The end of the last whole record, in the newest segment that begins with one, and
     the reason of the stop.
 
-    Structure and embedded offsets are checked; `pystore verify` checks all bytes.
+    Structure and embedded offsets are checked; `pystore verify` checks all bytes. If
+    the newest segment is ill, its records are not known: then the end is the segment's,
+    so that a scan meets the damage.
     """
     for base in reversed(segments.bases):
         tail = segments.scan_end(base, Check.OFFSET)
+        if (ill := _ill_behind(segments, tail)) is not None:
+            return ill.end, ill.reason
         if tail.records or tail.blanks:
             end = tail.offset
             if tail.stop.is_bad or end > segments.end:
                 end = tail.record_end
             return end, tail.text
     return (segments.bases[0] if segments.bases else 0), ""
+
+
+def _ill_behind(segments: Segments, found: Cursor) -> IllRange | None:
+    """
+    The ill range that stopped a scan: a record ends in it, or it begins there.
+    """
+    if found.stop is not Stop.UNREADABLE:
+        return None
+    segment_end = segments.base_of(found.offset) + segments.segment_size
+    return segments.ill_at(segment_end - 1)

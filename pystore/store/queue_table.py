@@ -18,12 +18,17 @@ def next_offsets(
     made: RecoveryPlan, queues: ConsumeQueues
 ) -> dict[tuple[str, int], int]:
     """
-    The next queue offsets: from the metastore, or from the consume queues where it has
-    none. Entries of lost records do not count.
+    The next queue offsets: from the metastore, or from the consume queues where these
+    are newer. Entries of lost records do not count, but their queue offsets are not
+    given again.
     """
     known = {(q.topic, q.queue_id): q.value for q in made.positions.next_offsets}
     if made.positions.as_of == 0:
-        known.update(queues.lengths_below(made.end_offset))
+        is_lost = made.corrupt is not None
+        for key, length in queues.lengths_below(made.end_offset).items():
+            # The program that wrote a queue decides, also if it began again at 0.
+            is_lower = length < known.get(key, 0) and (is_lost or not length)
+            known[key] = known[key] if is_lower else length
     return known
 
 
@@ -33,6 +38,9 @@ def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
     """
     made, log = writer.plan, writer.log
     log.queues_load(known)
+    if made.positions.as_of:
+        # The metastore has them.
+        log.queues_take()
     start = max(made.positions.as_of, made.min_offset)
     if start >= made.end_offset:
         return

@@ -11,32 +11,17 @@ Source: RocketMQ 5.3, ``fileReservedTime`` and ``diskMaxUsedSpaceRatio``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pystore.errors import InvalidError
+from pystore.core.arguments import number
+from pystore.errors import InvalidError, check_integers
 from pystore.stored_names import public
 
-__all__ = ["Retention", "SegmentAge", "delete_before"]
+__all__ = ["Retention", "delete_before"]
 
 _HOUR_MS = 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentAge:
-    """
-    One segment: size and age.
-
-    Attributes:
-        base_offset: of the segment.
-        size_bytes: the space that its deletion frees.
-        last_store_ms: the store time of its last record; ``None`` if it has none.
-    """
-
-    base_offset: int
-    size_bytes: int
-    last_store_ms: int | None
 
 
 @public
@@ -52,19 +37,27 @@ class Retention:
             ``None``: no limit.
 
     Raises:
-        InvalidError: a value is negative.
+        InvalidError: a value is negative, or no number.
     """
 
     reserved_hours: float | None = 72
     total_bytes_max: int | None = None
 
     def __post_init__(self) -> None:
+        if self.total_bytes_max is not None:
+            check_integers(total_bytes_max=self.total_bytes_max)
+        if self.reserved_hours is not None:
+            number("reserved_hours", self.reserved_hours)
         if (self.reserved_hours or 0) < 0 or (self.total_bytes_max or 0) < 0:
             raise InvalidError(f"{self}: a limit cannot be negative")
 
 
 def delete_before(
-    segments: Sequence[SegmentAge], retention: Retention, now_ms: int
+    bases: Sequence[int],
+    segment_bytes: int,
+    last_ms: Callable[[int], int | None],
+    retention: Retention,
+    now_ms: int,
 ) -> int | None:
     """
     Returns the new minimum offset: segments that end at or below it may be deleted.
@@ -73,7 +66,11 @@ def delete_before(
     entry without its record is skipped, but a record without its entry is lost.
 
     Args:
-        segments: of the log, oldest first; the last is the active one.
+        bases: offsets of the segments, oldest first; the last is the active one.
+        segment_bytes: the space that the deletion of one frees.
+        last_ms: returns the store time of the last record of a segment, ``None`` if it
+            has none. It is asked for the segments that go and for the one after them,
+            and not at all without a limit of age.
         retention: the policy.
         now_ms: the time. A slow clock keeps segments.
 
@@ -83,22 +80,20 @@ def delete_before(
     Raises:
         InvalidError: the segments are not in order.
     """
-    for before, after in pairwise(segments):
-        if before.base_offset >= after.base_offset:
-            raise InvalidError(
-                f"segment {after.base_offset} comes after {before.base_offset}"
-            )
-    total = sum(segment.size_bytes for segment in segments)
+    total = len(bases) * segment_bytes
     new_min, newest_ms = None, 0
-    for segment, after in pairwise(segments):
+    for base, after in pairwise(bases):
+        if base >= after:
+            raise InvalidError(f"segment {after} comes after {base}")
         # A store time below that of an older segment is damaged, or the clock was set
         # back: the segment is no older than the one before it. A segment without a
         # record (only a blank) does not protect others.
-        newest_ms = max(newest_ms, segment.last_store_ms or 0)
+        if retention.reserved_hours is not None:
+            newest_ms = max(newest_ms, last_ms(base) or 0)
         if not (_is_old(newest_ms, retention, now_ms) or _is_over(total, retention)):
             break
-        total -= segment.size_bytes
-        new_min = after.base_offset
+        total -= segment_bytes
+        new_min = after
     return new_min
 
 

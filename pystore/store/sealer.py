@@ -7,8 +7,8 @@ digest of damaged bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pystore.bindings.ffi import Check
 from pystore.errors import CorruptError
@@ -24,11 +24,9 @@ from pystore.seals import (
     seal_name,
     write_seal,
 )
+from pystore.store.writer import Sealing, Writer
 
-if TYPE_CHECKING:
-    from pystore.store.writer import Writer
-
-__all__ = ["DEFAULT_GROUP", "remove_seals", "seal_next"]
+__all__ = ["DEFAULT_GROUP", "remove_old_seals", "remove_seals", "seal_next"]
 
 DEFAULT_GROUP = "DEFAULT_BROKER"
 """The group of a store without an identity: RocketMQ's default broker name."""
@@ -38,7 +36,8 @@ _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 def seal_next(writer: Writer) -> bool:
     """
-    Seal the oldest full, synced segment without a seal.
+    Seal the oldest full, synced segment without a seal. Any thread may call: one seals,
+    and the others have nothing to do meanwhile.
 
     Returns:
         Whether a segment was sealed.
@@ -47,18 +46,31 @@ def seal_next(writer: Writer) -> bool:
         CorruptError: the segment has a bad record.
         StorageError: the system refused.
     """
-    log = writer.log
+    if not writer.seals_lock.acquire(blocking=False):
+        return False
+    try:
+        return _seal_next(writer)
+    finally:
+        writer.seals_lock.release()
+
+
+def _seal_next(writer: Writer) -> bool:
+    log, known = writer.log, writer.sealing
     ends = log.ends()
-    directory = writer.root / META_NAME / SEALS_NAME
-    sealed = set(list_seals(directory))
+    if max(known.end, ends.min_offset) + ends.segment_size > ends.synced_end:
+        # At most times: no look at all segments.
+        return False
+    if known.bases is None:
+        known.bases = set(list_seals(_directory(writer)))
     for base in log.segments():
         end = base + ends.segment_size
-        if base in sealed or base in writer.unsealable:
-            continue
         if end > ends.synced_end:
             return False
-        _seal(writer, base, end)
-        return True
+        if base not in known.bases and base not in writer.unsealable:
+            _seal(writer, base, end)
+            known.bases.add(base)
+            return True
+        known.end = end
     return False
 
 
@@ -79,7 +91,7 @@ def _seal(writer: Writer, base: int, end: int) -> None:
             offset=found.offset,
             path=str(writer.root),
         )
-    directory = writer.root / META_NAME / SEALS_NAME
+    directory = _directory(writer)
     before = read_seal(directory, base - (end - base)) if base >= end - base else None
     seal = make_seal(
         (block.view for block in log.blocks(base, end)),
@@ -92,12 +104,15 @@ def _seal(writer: Writer, base: int, end: int) -> None:
         previous_chain=NO_CHAIN if before is None else before.chain,
     )
     write_seal(directory, seal, writer.temporary)
+    writer.monitor.note_sealed(base, found.records)
     if log.ends().cut_generation != generation:
         # The digests may be of bytes before the cut, which removed only older seals.
-        remove_seals(writer.root, base, end - base)
+        remove_seals(writer, base)
+    if before is not None and base == log.ends().min_offset:
+        remove_old_seals(writer)
 
 
-def remove_seals(root: Path, end: int, segment_size: int) -> None:
+def remove_seals(writer: Writer, end: int) -> None:
     """
     Durably remove the seals of segments with a byte at or above ``end``: a cut segment
     is no longer sealed.
@@ -105,10 +120,35 @@ def remove_seals(root: Path, end: int, segment_size: int) -> None:
     Raises:
         StorageError: the system refused.
     """
-    directory = root / META_NAME / SEALS_NAME
-    for base in list_seals(directory):
-        if base + segment_size > end:
-            remove_file(directory / seal_name(base))
+    size = writer.log.ends().segment_size
+    _remove(writer, lambda base: base + size > end)
+
+
+def remove_old_seals(writer: Writer) -> None:
+    """
+    Durably remove the seals of deleted segments. The chain of the first segment goes on
+    from the seal before it, which stays until that segment is sealed.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    first, size = writer.log.ends().min_offset, writer.log.ends().segment_size
+    is_sealed = (_directory(writer) / seal_name(first)).exists()
+    kept = first if is_sealed else first - size
+    _remove(writer, lambda base: base < kept)
+
+
+def _directory(writer: Writer) -> Path:
+    return writer.root / META_NAME / SEALS_NAME
+
+
+def _remove(writer: Writer, is_removed: Callable[[int], bool]) -> None:
+    try:
+        for base in list_seals(_directory(writer)):
+            if is_removed(base):
+                remove_file(_directory(writer) / seal_name(base))
+    finally:
+        writer.sealing = Sealing()
 
 
 def _group(writer: Writer) -> str:

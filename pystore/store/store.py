@@ -14,20 +14,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING
 
-from pystore.consumequeue.queue import ConsumeQueue
+import numpy as np
+
+from pystore.consumequeue.queue import ConsumeQueue, is_filler
 from pystore.consumequeue.queues import (
     ConsumeQueues,
+    found_file_size,
     queue_file_size,
-    queue_file_size_of,
 )
-from pystore.core.options import LogArguments
-from pystore.errors import OffsetOutOfRange
+from pystore.core.arguments import instance, text
+from pystore.core.options import DEFAULTS, Mode
+from pystore.errors import (
+    ClosedError,
+    CorruptError,
+    InvalidError,
+    OffsetOutOfRange,
+    check_integers,
+)
+from pystore.events import EventSink
+from pystore.fs.layout import COMMIT_LOG, META_NAME, store_root
+from pystore.message.message import BODY_SIZE_MAX
 from pystore.message.properties import tags_code
 from pystore.metastore.schema import EPOCHS
+from pystore.store.bounds import keep_bounds
 from pystore.store.commit_log import CommitLog
 from pystore.store.cut import begin_at
 from pystore.store.dispatch import (
@@ -38,11 +51,16 @@ from pystore.store.dispatch import (
     remove_queues,
     resume_queues,
 )
-from pystore.store.retention import Retention, SegmentAge, delete_before
+from pystore.store.handle import StoreHandle, own
+from pystore.store.monitor import Health
+from pystore.store.queue_read import read_named
+from pystore.store.retention import Retention, delete_before
 from pystore.store.sealer import seal_next
 from pystore.stored_names import public
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pystore.message.record import Record
 
 __all__ = ["Store"]
@@ -51,19 +69,32 @@ _TAG_ENTRIES = 4096
 
 
 @public
-class Store:
+class Store(StoreHandle):
     """
     A commit log and its consume queues.
 
     Args:
         path: the store's directory.
         mode: ``w`` or ``r``.
-        queue_file_bytes: size of new queue files; existing ones keep theirs.
+        queue_file_bytes: size of new queue files, ``mappedFileSizeConsumeQueue``;
+            existing ones keep theirs. ``None``: RocketMQ's default, but not in its own
+            store: it loads no queue of another size than it is configured for.
         until_confirmed: while the store is open, only confirmed records get entries: a
             queue has no record that the replica may still have to cut.
         lock: reentrant, held while the queues change; without it, only one thread at
             a time may use the store, except for appends.
-        options: of `CommitLog`.
+        create: with ``w``: create a store in a missing or empty directory.
+        segment_size: of new stores, in bytes; 0: 1 GiB.
+        property_crc: append RocketMQ's property CRC.
+        message_size_max: the largest body, in bytes.
+        flush_interval_ms: the interval of the flusher; 0: no flusher.
+        writeback_bytes: bytes between two early write-backs; 0: none.
+        store_host: the ``address:port`` of the broker in records.
+        accept_loss: open although promised bytes are bad; see `CommitLog`.
+        save_to: the parent of the directory for removed bytes; see `CommitLog`.
+        on_event: called with each `pystore.events.StoreEvent`, in any thread.
+        delay_levels: the broker's ``messageDelayLevel``, for the queue entries of
+            delayed records; empty: RocketMQ's default.
 
     Attributes:
         log: the log; append to it, but cut through the store.
@@ -77,71 +108,115 @@ class Store:
         self,
         path: str | os.PathLike[str],
         *,
-        mode: str = "w",
-        queue_file_bytes: int = 6_000_000,
+        mode: Mode = "w",
+        queue_file_bytes: int | None = None,
         until_confirmed: bool = False,
         lock: AbstractContextManager[object] | None = None,
-        **options: Unpack[LogArguments],
+        create: bool = True,
+        segment_size: int = 0,
+        property_crc: bool = True,
+        message_size_max: int = BODY_SIZE_MAX,
+        flush_interval_ms: int = DEFAULTS.flush_interval_ms,
+        writeback_bytes: int = DEFAULTS.writeback_bytes,
+        store_host: str = DEFAULTS.store_host,
+        accept_loss: bool = False,
+        save_to: str | os.PathLike[str] | None = None,
+        on_event: EventSink | None = None,
+        delay_levels: str = "",
     ) -> None:
-        self.log = CommitLog(path, mode=mode, **options)
-        self._read_entry = self.log.reader.read_entry
-        self._is_writable = mode == "w"
-        self._closers: list[Callable[[], object]] = []
-        self._lock = nullcontext() if lock is None else lock
+        if mode == "w" and queue_file_bytes is None:
+            _require_known_size(store_root(path))
+        super().__init__(store_root(path), is_writable=mode == "w", lock=lock)
+        self.log: CommitLog
+        self.queues: ConsumeQueues
         self._until_confirmed = until_confirmed
-        root = self.log.path
-        size = queue_file_size_of(root, queue_file_size(queue_file_bytes))
-        self.queues = ConsumeQueues(root, size, is_writable=self._is_writable)
+        open_log = partial(
+            CommitLog,
+            path,
+            mode=mode,
+            create=create,
+            segment_size=segment_size,
+            property_crc=property_crc,
+            message_size_max=message_size_max,
+            flush_interval_ms=flush_interval_ms,
+            writeback_bytes=writeback_bytes,
+            store_host=store_host,
+            accept_loss=accept_loss,
+            save_to=save_to,
+            on_event=on_event,
+            delay_levels=delay_levels,
+            queue_file_bytes=queue_file_bytes,
+        )
+        opening = self._opening(partial(self._open, open_log, queue_file_bytes))
         try:
-            self.queues.load()
-            if self._is_writable:
-                resume_queues(self.log.writer, self.queues)
+            opening.run()
         except BaseException:
-            # After any error the lock is released.
-            self.queues.close()
-            self.log.close()
+            # Also Ctrl-C: nobody gets this handle.
+            opening.abandon()
             raise
 
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+    def _open(
+        self, open_log: Callable[[], CommitLog], queue_file_bytes: int | None
     ) -> None:
-        self.close()
+        queue_bytes = (
+            queue_file_size()
+            if queue_file_bytes is None
+            else queue_file_size(queue_file_bytes)
+        )
+        self.log = log = open_log()
+        own(log)
+        try:
+            size = found_file_size(log.path) or queue_bytes
+            self.queues = ConsumeQueues(log.path, size, is_writable=self._is_writable)
+            self._read_entry = log.reader.read_entry
+            self.queues.load()
+            if self._is_writable:
+                resume_queues(log.writer, self.queues)
+        except BaseException:
+            # After any error the lock is released.
+            if hasattr(self, "queues"):
+                self.queues.close()
+            log.close()
+            raise
 
-    def close(self) -> None:
+    def __repr__(self) -> str:
+        mode = "w" if self._is_writable else "r"
+        return f"Store({str(self.path)!r}, mode={mode!r})"
+
+    def _prepare_close(self) -> None:
+        self.log._prepare_close()
+
+    def _close(self) -> None:
+        # The lock is held by the caller, which may be another thread.
+        try:
+            if self._is_writable and not self.log.is_closed:
+                self._until_confirmed = False
+                self._dispatch()
+                self._sync_queues()
+        except BaseException:
+            # Without all entries there is no clean mark, so the close of the log tries
+            # again.
+            self.log.writer.new_lengths = None
+            raise
+        finally:
+            self.queues.close()
+            self.log.close()
+
+    def _release_in_child(self) -> None:
+        self.queues.close()
+        self.log.close()
+
+    @property
+    def health(self) -> Health:
         """
-        Dispatch and sync the rest, then close; calling it again is allowed.
+        The state of the store and of its maintenance now.
 
         Raises:
-            StorageError: as `CommitLog.close`.
+            InvalidError: open for reading only.
+            ClosedError: closed.
         """
-        while self._closers:
-            self._closers.pop()()
-        with self._lock:
-            try:
-                if self._is_writable and not self.log.is_closed:
-                    self._until_confirmed = False
-                    self.dispatch()
-                    self._sync_queues()
-            except BaseException:
-                # Without all entries there is no clean mark, so the close of the log
-                # tries again.
-                self.log.writer.queue_lengths = None
-                raise
-            finally:
-                self.queues.close()
-                self.log.close()
-
-    def before_close(self, closer: Callable[[], object]) -> None:
-        """
-        Call *closer* when the store begins to close; the newest first.
-        """
-        self._closers.append(closer)
+        writer = self.log.writer
+        return writer.monitor.health(writer.log.ends(), self.queues.dispatched_end)
 
     # -- dispatching -------------------------------------------------------
 
@@ -158,11 +233,24 @@ class Store:
             StorageError: the system refused; dispatch again later.
         """
         with self._lock:
-            if self._until_confirmed:
-                confirmed = self.log.confirm_offset
-                return dispatch(self.log.writer, self.queues, confirmed)
-            written = dispatch(self.log.writer, self.queues)
-            check_dispatched(self.log.writer, self.queues)
+            self._refuse_closed()
+            return self._dispatch()
+
+    def _refuse_closed(self) -> None:
+        """
+        Called with the lock: an interrupted close may go on in another thread.
+        """
+        if not self._is_open or self._is_closing:
+            raise ClosedError(f"{self.path} was closed", path=str(self.path))
+
+    def _dispatch(self) -> int:
+        # No entry is written beside those of another writer.
+        self.log.writer.log.check_guard()
+        if self._until_confirmed:
+            confirmed = self.log.confirm_offset
+            return dispatch(self.log.writer, self.queues, confirmed)
+        written = dispatch(self.log.writer, self.queues)
+        check_dispatched(self.log.writer, self.queues)
         return written
 
     def _sync_queues(self) -> None:
@@ -178,17 +266,21 @@ class Store:
             CorruptError: as `dispatch`; the bounds were stored.
             StorageError: the system refused.
         """
-        try:
-            with self._lock:
-                self.dispatch()
-                self._sync_queues()
-        finally:
-            has_stored = self.log.keep()
-        return seal_next(self.log.writer) or has_stored
+        writer = self.log.writer
+        with writer.monitor.keeping(writer.log.ends, is_whole=True):
+            try:
+                with self._lock:
+                    self.dispatch()
+                    self._sync_queues()
+            finally:
+                has_stored = keep_bounds(writer)
+            return seal_next(writer) or has_stored
 
     # -- reading -----------------------------------------------------------
 
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        text("topic", topic)
+        check_integers(queue_id=queue_id)
         queue = self.queues.get(topic, queue_id)
         if queue is None:
             self._catch_up()
@@ -204,41 +296,108 @@ class Store:
             with self._lock:
                 self.queues.load()
 
-    def read(self, topic: str, queue_id: int, queue_offset: int) -> Record:
+    def read(
+        self, topic: str, queue_id: int, queue_offset: int, *, body_crc: bool = True
+    ) -> Record:
         """
         The record at a queue offset.
 
+        Args:
+            topic: of the queue.
+            queue_id: of the queue.
+            queue_offset: of the record.
+            body_crc: whether to compare the body with its CRC.
+
         Raises:
             OffsetOutOfRange: the record does not exist, or was deleted.
-            CorruptError: the log has no whole record there.
+            CorruptError: the entry of the queue is wrong, the log has no whole record
+                there, or its body was changed.
         """
-        queue = self.queues.get(topic, queue_id)
-        if queue is None or queue_offset >= queue.max_index:
-            self._catch_up()
-            queue = self._queue(topic, queue_id)
-        # The variable keeps the descriptor open during the call.
-        file, at = queue.place(queue_offset)
-        record = self._read_entry(file.number, at)
-        if record is None:
-            record = self.log.read(queue.read(queue_offset).offset)
+        try:
+            queue = self.queues.get(topic, queue_id)
+            if queue is None or queue_offset >= queue.max_index:
+                self._catch_up()
+                queue = self._queue(topic, queue_id)
+            # The variable keeps the descriptor open during the call.
+            file, at = queue.place(queue_offset)
+            record = self._read_entry(file.number, at, body_crc=body_crc)
+            if (
+                record is None
+                or record.queue_offset != queue_offset
+                or record.queue_id != queue_id
+            ):
+                offset = queue.read(queue_offset).offset
+                record = self._read_named(
+                    queue, queue_offset, offset, body_crc=body_crc
+                )
+        except TypeError as error:
+            # A check of each argument would take a tenth of a read.
+            check_integers(queue_id=queue_id, queue_offset=queue_offset)
+            raise InvalidError(f"topic {topic!r}: {error}") from error
         return record
 
     def read_from(
-        self, topic: str, queue_id: int, queue_offset: int, count: int
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        count: int,
+        *,
+        body_crc: bool = True,
     ) -> list[Record]:
         """
         Up to *count* records from a queue offset on; empty at the end.
 
+        Args:
+            topic: of the queue.
+            queue_id: of the queue.
+            queue_offset: of the first record.
+            count: the most records to return.
+            body_crc: whether to compare the bodies with their CRCs.
+
         Raises:
             OffsetOutOfRange: *queue_offset* is not within the queue.
+            CorruptError: as `read`; the text names the queue offset, and what follows
+                it can be read.
         """
+        check_integers(queue_id=queue_id, queue_offset=queue_offset, count=count)
         queue = self._queue(topic, queue_id)
         if queue_offset + count > queue.max_index:
             self._catch_up()
-        entries = self._queue(topic, queue_id).entries(queue_offset, count)
-        lowest = self.log.min_offset
-        offsets = entries["offset"].tolist()
-        return [self.log.read(at) for at in offsets if at >= lowest]
+        queue = self._queue(topic, queue_id)
+        entries = queue.entries(queue_offset, count)
+        named = (entries["offset"] >= self.log.min_offset) & ~is_filler(entries)
+        return [
+            self._read_named(queue, queue_offset + at, offset, body_crc=body_crc)
+            for at, offset in zip(
+                np.flatnonzero(named).tolist(),
+                entries["offset"][named].tolist(),
+                strict=True,
+            )
+        ]
+
+    def _read_named(
+        self, queue: ConsumeQueue, index: int, offset: int, *, body_crc: bool = True
+    ) -> Record:
+        return read_named(
+            self.log.reader,
+            queue,
+            index,
+            offset,
+            end=self._end_of_named,
+            body_crc=body_crc,
+        )
+
+    def _end_of_named(self) -> int:
+        """
+        No right entry names a record above it. The queues may be ahead of the end that
+        a reader found, but not of its files.
+        """
+        reader = self.log.reader
+        segments = reader.segments() if reader.has_own_end else ()
+        if self._is_writable or not segments:
+            return self.log.end_offset
+        return segments[-1] + self.log.ends.segment_size
 
     def find_tag(
         self, topic: str, queue_id: int, tag: str, queue_offset: int = 0
@@ -248,26 +407,34 @@ class Store:
 
         The hashes of tags select candidates, then the tags are compared.
         """
-        code = tags_code(tag)
+        check_integers(queue_id=queue_id, queue_offset=queue_offset)
+        code = tags_code(text("tag", tag))
         self._catch_up()
         queue = self._queue(topic, queue_id)
         at = max(queue_offset, queue.first_index(self.log.min_offset))
         while at < queue.max_index:
             for index in queue.find_tags(code, at, _TAG_ENTRIES).tolist():
-                record = self.log.read(queue.read(index).offset)
+                offset = queue.read(index).offset
+                record = self._read_named(queue, index, offset)
                 if record.tags == tag:
                     yield record
             at += _TAG_ENTRIES
 
     def offset_at_time(self, topic: str, queue_id: int, time_ms: int) -> int:
         """
-        The first queue offset stored at or after a time; the end if there is none.
+        The first queue offset stored at or after a time, in ms since 1970; the end if
+        there is none.
+
+        Raises:
+            InvalidError: a number that is none.
+            OffsetOutOfRange: no such queue.
         """
+        check_integers(queue_id=queue_id, time_ms=time_ms)
         self._catch_up()
         queue = self._queue(topic, queue_id)
 
         def store_ms(offset: int) -> int:
-            return self.log.read(offset).store_ms
+            return self.log.reader.read(offset, body_crc=False).store_ms
 
         return queue.index_at_time(time_ms, self.log.min_offset, store_ms)
 
@@ -275,6 +442,8 @@ class Store:
         """
         The first readable queue offset, and the next one of the queue.
         """
+        text("topic", topic)
+        check_integers(queue_id=queue_id)
         self._catch_up()
         queue = self._queue(topic, queue_id)
         return queue.first_index(self.log.min_offset), queue.max_index
@@ -292,6 +461,7 @@ class Store:
             PystoreError: as `CommitLog.cut`.
         """
         with self._lock:
+            self._refuse_closed()
             report = self.log.cut(offset)
             if offset:
                 follow_cuts(self.log.writer, self.queues)
@@ -309,6 +479,7 @@ class Store:
             PystoreError: as `pystore.store.cut.begin_at`.
         """
         with self._lock:
+            self._refuse_closed()
             remove_queues(self.log.writer, self.queues)
             begin_at(self.log.writer, base)
 
@@ -322,17 +493,40 @@ class Store:
 
         Returns:
             The number of deleted segments.
+
+        Raises:
+            CorruptError: a segment would go for its age, but a bad record hides it.
+                Older segments were deleted; this one and all after it stay.
+            StorageError: the system refused.
         """
-        size = self.log.ends.segment_size
-        bases = self.log.reader.segments()
-        ages = [
-            SegmentAge(base, size, self._last_ms(base, base + size)) for base in bases
-        ]
-        offset = delete_before(ages, retention, now_ms)
-        if offset is None:
-            return 0
+        instance("retention", retention, Retention)
+        check_integers(now_ms=now_ms)
+        writer = self.log.writer
+        hidden: list[CorruptError] = []
+
+        def last_ms(base: int) -> int | None:
+            try:
+                return writer.ages.last_ms(base)
+            except CorruptError as error:
+                # Damage is no reason to delete: the segment counts as young.
+                writer.monitor.note_damage(error)
+                hidden.append(error)
+                return now_ms
+
+        size, bases = self.log.ends.segment_size, self.log.reader.segments()
+        offset = delete_before(bases, size, last_ms, retention, now_ms)
+        removed = 0 if offset is None else self._delete_before(offset)
+        for error in hidden:
+            if (error.offset or 0) >= self.log.min_offset:
+                raise error
+        return removed
+
+    def _delete_before(self, offset: int) -> int:
         writer = self.log.writer
         with self._lock:
+            self._refuse_closed()
+            # Without its records, an entry cannot be made any more.
+            self._dispatch()
             removed = self.log.delete_before(offset)
             self.queues.delete_before(offset)
             with writer.metastore.change() as change:
@@ -342,6 +536,17 @@ class Store:
             note_queues(writer, self.queues)
         return removed
 
-    def _last_ms(self, base: int, end: int) -> int | None:
-        found = self.log.reader.scan(base, min(end, self.log.end_offset)).finish()
-        return None if found.record_start is None else found.record_ms
+
+def _require_known_size(root: Path) -> None:
+    """
+    Refuse to guess the size of queue files in a store that RocketMQ left without any.
+    """
+    if (root / META_NAME).exists() or found_file_size(root):
+        return
+    if any((root / COMMIT_LOG).glob("[0-9]*")):
+        raise InvalidError(
+            f"{root}: a store of RocketMQ without queue files does not show their "
+            "size: give the broker's mappedFileSizeConsumeQueue as queue_file_bytes "
+            "(RocketMQ's default is 6000000), or let RocketMQ build its queues first",
+            path=str(root),
+        )

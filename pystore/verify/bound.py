@@ -7,27 +7,29 @@ from __future__ import annotations
 from pathlib import Path
 
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.live_page import LivePage
-from pystore.core.lock import running_writer
-from pystore.errors import PystoreError
-from pystore.fs.layout import ABORT, META_NAME
-from pystore.recovery.dry_run import inspect_ours
+from pystore.errors import PystoreError, StorageError
+from pystore.fs.layout import ABORT, META_NAME, segment_path
+from pystore.metastore.database import MetaStore
+from pystore.metastore.schema import QUEUES
+from pystore.recovery.dry_run import find_bounds
 from pystore.recovery.foreign_writer import find
 from pystore.recovery.rocketmq import RocketmqEvidence, gather_evidence
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import opening_of
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.verify.report import Damage
+from pystore.verify.report import Damage, damage_of
 
-__all__ = ["find_bound", "find_evidence"]
+__all__ = ["find_bound", "find_dispatched", "find_evidence"]
 
 
 def find_bound(
     root: Path,
     segments: Segments,
     queues: ConsumeQueues,
-    page: LivePage | None,
+    published_end: int | None,
     damages: list[Damage],
+    *,
+    are_loaded: bool = False,
 ) -> Bound | Evidence:
     """
     Returns what an opening would use: the bound of pystore, or RocketMQ's evidence
@@ -37,23 +39,56 @@ def find_bound(
         root: the directory of the store.
         segments: all segments of its log.
         queues: the consume queues of the store.
-        page: the live page, if it is valid.
+        published_end: of the running writer; ``None``: there is none.
         damages: gets an entry for each small file that cannot be read.
+        are_loaded: whether the queues are loaded, and need not be loaded again.
+
+    Raises:
+        StorageError: the system refused.
     """
-    if page is not None and running_writer(root) is not None:
-        return Bound(page.read().published_end, "published end")
+    if published_end is not None:
+        return Bound(published_end, "published end")
     try:
         if (root / META_NAME).exists():
-            found = inspect_ours(root)
-            if found is not None:
-                return Bound(found.plan.bound, found.plan.bound_name)
+            bounds = find_bounds(root, queues if are_loaded else None)
+            if bounds.lost is not None:
+                stored, now = bounds.lost
+                text = f"the log begins at {now}, but its stored beginning is {stored}"
+                path = str(segment_path(root, stored))
+                damages.append(
+                    Damage(
+                        path,
+                        stored,
+                        text,
+                        part="log",
+                        basis=("stored bound",),
+                        end=now,
+                    )
+                )
+            return bounds.bound
+    except StorageError:
+        # No answer is no damage.
+        raise
     except PystoreError as error:
         # A small file that cannot be read is damage. The records are checked
         # nevertheless, like those of a store without small files.
-        damages.append(Damage(error.path or str(root), error.offset, str(error)))
+        damages.append(damage_of(root, error))
         opening = RocketmqEvidence(is_abort=(root / ABORT).exists())
         return gather_evidence(segments, queues, opening)
     return find_evidence(root, segments, queues, damages)
+
+
+def find_dispatched(root: Path) -> int:
+    """
+    Returns the offset below which every record had its queue entry on disk; 0: it is
+    not known.
+    """
+    try:
+        with MetaStore.open_read_only(root / META_NAME) as metastore:
+            return metastore.read(QUEUES).synced_end
+    except PystoreError:
+        # A store of RocketMQ has no metadata; `find_bound` reports those that are bad.
+        return 0
 
 
 def find_evidence(
@@ -64,8 +99,11 @@ def find_evidence(
     """
     try:
         opening = opening_of(find(root), queues)
+    except StorageError:
+        # As in `find_bound`.
+        raise
     except PystoreError as error:
         # As in `find_bound`.
-        damages.append(Damage(error.path or str(root), error.offset, str(error)))
+        damages.append(damage_of(root, error))
         opening = RocketmqEvidence(is_abort=(root / ABORT).exists())
     return gather_evidence(segments, queues, opening)

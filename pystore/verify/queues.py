@@ -3,8 +3,8 @@ Compares the consume queues with the log.
 
 Consume queues are derived from the log and can be rebuilt. Until then a consumer reads
 wrong records, so a wrong entry is damage. An entry must name a record of its topic,
-queue and queue offset, with the size and the tags code of the record. A record without
-an entry is not damage: the queues follow the log.
+queue and queue offset, with the size of the record. A record above the end of its queue
+is not damage: the queues follow the log.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ from numpy.typing import NDArray
 
 from pystore.bindings.ffi import NO_CHECK, Check
 from pystore.consumequeue.build import Dispatched, Group, groups_of
-from pystore.consumequeue.queue import ConsumeQueue, is_filler
+from pystore.consumequeue.queue import ConsumeQueue
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
-from pystore.errors import PystoreError
+from pystore.errors import PystoreError, StorageError
 from pystore.fs.layout import CONSUME_QUEUE
-from pystore.verify.report import Damage, QueueReport
+from pystore.verify.entries import (
+    LIGHT,
+    EntryJudge,
+    LostEntries,
+    SlotMarks,
+    damaged_queue,
+    read_place,
+)
+from pystore.verify.report import QueueReport
 
 __all__ = ["QueueCheck"]
-
-_LIGHT = "%LMQ%"
-_DAMAGES_MAX = 20
-"""Listed for one queue; the rest is counted."""
 
 
 class QueueCheck:
@@ -45,6 +49,7 @@ class QueueCheck:
 
     Attributes:
         queues: the consume queues of the store.
+        dispatched_end: the records below had their entries on disk.
     """
 
     def __init__(self, root: Path, log: LogReader) -> None:
@@ -52,17 +57,29 @@ class QueueCheck:
         self._root = root
         self._lock = threading.Lock()
         self._report = QueueReport()
+        # Slots whose entry names its record, and slots that a record has.
         self._matched: dict[tuple[str, int], NDArray[np.bool_]] = {}
+        self._named: dict[tuple[str, int], NDArray[np.bool_]] = {}
+        self._lost: dict[tuple[str, int], LostEntries] = {}
+        self._is_loaded = True
+        self.dispatched_end = 0
         self.queues = ConsumeQueues(root, queue_file_size_of(root))
         try:
             self.queues.load()
+        except StorageError:
+            # No answer is no damage.
+            self.queues.close()
+            raise
         except PystoreError as error:
             # A queue that cannot be read is damage; the others are not checked then.
             path = error.path or str(root / CONSUME_QUEUE)
-            self._report.damages.append(Damage(path, None, str(error)))
+            self._is_loaded = False
+            damage = damaged_queue(path, None, str(error), "file form")
+            self._report.damages.append(damage)
         for queue in self.queues:
             slots = queue.max_index - queue.first_slot
             self._matched[queue.topic, queue.queue_id] = np.zeros(slots, np.bool_)
+            self._named[queue.topic, queue.queue_id] = np.zeros(slots, np.bool_)
 
     def __enter__(self) -> QueueCheck:
         return self
@@ -82,70 +99,90 @@ class QueueCheck:
         Compares the records of a scan that filled in ``columns``.
         """
         if not self._matched:
-            self._miss(len(rows))
+            with self._lock:
+                self._report.missing += len(rows)
             return
         for group in groups_of(rows, self._log.topic, Dispatched()):
             queue = self.queues.get(group.topic, group.queue_id)
             if queue is None:
-                self._miss(len(group.indexes))
+                self._miss(group, np.ones(len(group.indexes), np.bool_))
             else:
                 self._compare(queue, group)
 
-    def _miss(self, count: int) -> None:
+    def _miss(self, group: Group, is_missing: NDArray[np.bool_]) -> None:
+        was_there = is_missing & (group.entries["offset"] < self.dispatched_end)
+        key = group.topic, group.queue_id
         with self._lock:
-            self._report.missing += count
+            self._report.missing += int(is_missing.sum())
+            if was_there.any():
+                found = self._lost.setdefault(key, LostEntries())
+                found.add(group.indexes[was_there], group.entries["offset"][was_there])
 
     def _compare(self, queue: ConsumeQueue, group: Group) -> None:
         slots = group.indexes - queue.first_slot
         matched = self._matched[queue.topic, queue.queue_id]
         is_there = (slots >= 0) & (slots < len(matched))
-        self._miss(int((group.indexes >= queue.max_index).sum()))
+        self._miss(group, group.indexes >= queue.max_index)
         if not is_there.any():
             return
         slots, entries = slots[is_there], group.entries[is_there]
+        self._named[queue.topic, queue.queue_id][slots] = True
         first, last = int(slots.min()), int(slots.max())
         stored = queue.entries(queue.first_slot + first, last - first + 1)
         is_equal = stored[slots - first] == entries
         # Threads may set the same slot, but only to True, and only if it is right.
         matched[slots[is_equal]] = True
 
-    def finish(self, end: int, unscanned: list[tuple[int, int]]) -> QueueReport:
+    def finish(
+        self, end: int, unscanned: list[tuple[int, int]], *, is_at_rest: bool
+    ) -> QueueReport:
         """
         Reports the entries that no record matched.
 
         Args:
-            end: the end of the log; entries above it are not checked.
+            end: the end of the log.
             unscanned: ranges of the log that could not be scanned.
+            is_at_rest: whether the store was closed cleanly: then no entry may name
+                bytes above the end.
         """
         report = self._report
-        start = self._log.ends().min_offset
+        ends = self._log.ends()
+        judge = EntryJudge(
+            self._root, ends.segment_size, lambda offset: read_place(self._log, offset)
+        )
         for queue in self.queues:
             report.queues += 1
-            if queue.topic.startswith(_LIGHT):
+            if queue.topic.startswith(LIGHT):
                 continue
             matched = self._matched[queue.topic, queue.queue_id]
             report.entries += int(matched.sum())
-            entries = queue.entries(queue.first_slot, len(matched))
-            is_bad = ~matched & ~is_filler(entries) & (entries["offset"] >= start)
-            is_bad &= entries["offset"] + entries["size"] <= end
-            for low, high in unscanned:
-                is_bad &= (entries["offset"] < low) | (entries["offset"] >= high)
-            self._add_damages(queue, np.flatnonzero(is_bad), entries)
+            marks = SlotMarks(
+                queue.first_slot,
+                queue.entries(queue.first_slot, len(matched)),
+                matched,
+                self._named[queue.topic, queue.queue_id],
+                np.arange(len(matched)) < _last(matched),
+            )
+            judge.check_slots(
+                queue,
+                [marks],
+                log=(ends.min_offset, end),
+                unscanned=unscanned,
+                is_at_rest=is_at_rest,
+            )
+            judge.check_end(queue, self.queues.file_size, end)
+        for (topic, queue_id), lost in sorted(self._lost.items()):
+            judge.check_lost(topic, queue_id, lost)
+        if not self._matched and self.dispatched_end and self._is_loaded:
+            judge.check_none(report.missing)
+        report.damages += judge.damages
+        report.other_tags = judge.other_tags
         return report
 
-    def _add_damages(
-        self, queue: ConsumeQueue, slots: NDArray[np.int64], entries: NDArray[Any]
-    ) -> None:
-        for slot in slots[:_DAMAGES_MAX].tolist():
-            offset, size, _ = entries[slot].item()
-            index = queue.first_slot + slot
-            text = (
-                f"queue offset {index} names {size} bytes at offset {offset}, which "
-                "are not its record: move the folder away, and it is rebuilt"
-            )
-            damage = Damage(str(queue.files.folder), offset, text)
-            self._report.damages.append(damage)
-        if len(slots) > _DAMAGES_MAX:
-            text = f"{len(slots) - _DAMAGES_MAX} more entries of this queue are bad"
-            damage = Damage(str(queue.files.folder), None, text)
-            self._report.damages.append(damage)
+
+def _last(matched: NDArray[np.bool_]) -> int:
+    """
+    The last slot that a record matched; -1 without one.
+    """
+    found = np.flatnonzero(matched)
+    return int(found[-1]) if len(found) else -1

@@ -10,16 +10,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pystore.bindings.ffi import NO_OFFSET
 from pystore.core.log_reader import LogReader
+from pystore.damage.segment_walk import SegmentReport, walk_segment
+from pystore.fs.layout import segment_path
+from pystore.verify.answers import require_readable
+from pystore.verify.coverage import uncovered_bytes
 from pystore.verify.queues import QueueCheck
-from pystore.verify.report import Damage, SegmentReport
+from pystore.verify.report import Damage
 from pystore.verify.seals import SealCheck
-from pystore.verify.segments import scan_segment
 
 __all__ = ["ProgressCallback", "SegmentWork"]
 
@@ -41,9 +45,10 @@ class SegmentWork:
 
     Args:
         log: the log to scan.
+        root: of the store.
         queues: compares the records with the queue entries.
         seals: compares the segments with their seals.
-        stale_above: as in ``LogReader.scan``; ``None``: no record is stale.
+        torn_from: as in `walk_segment`.
 
     Attributes:
         seals_checked: the number of segments compared with their seals.
@@ -53,18 +58,21 @@ class SegmentWork:
     def __init__(
         self,
         log: LogReader,
+        root: Path,
         queues: QueueCheck,
         seals: SealCheck,
-        stale_above: int | None = None,
+        torn_from: int = NO_OFFSET,
     ) -> None:
         self._log = log
+        self._root = root
+        self._torn_from = torn_from
         self._queues = queues
         self._seals = seals
-        self._stale_above = NO_OFFSET if stale_above is None else stale_above
         ends = log.ends()
         self._size = ends.segment_size
         self._end = ends.published_end
         self._bases = [base for base in log.segments() if base < self._end]
+        self._ill = {one.offset - one.offset % self._size for one in log.ill()}
         self._lock = threading.Lock()
         self._done_bytes = 0
         self._error: Exception | None = None
@@ -116,18 +124,21 @@ class SegmentWork:
     def _check(self, base: int) -> SegmentReport:
         if self._is_stopping:
             raise _Stopped
+        if base not in self._ill:
+            require_readable(segment_path(self._root, base))
         end = min(base + self._size, self._end)
-        report = scan_segment(
+        report = walk_segment(
             self._log,
             base,
             end,
             self._note,
+            uncovered=uncovered_bytes,
             columns=self._queues.columns,
-            stale_above=self._stale_above,
+            torn_from=self._torn_from,
         )
         # A cut that is not finished leaves the seal of a segment that it shortens.
         is_whole = report.is_full and end == base + self._size
-        if is_whole and base in self._seals.bases:
+        if is_whole and base in self._seals.bases and base not in self._ill:
             damages = self._seals.check(self._log, base)
             with self._lock:
                 self.seals_checked += 1

@@ -1,22 +1,21 @@
 """
 Decides from the scans of the segments where the log ends and which faults are damage.
 
-The rules are those of an opening (`pystore.recovery.torn_tail`): a fault below the
-bound is damage, a fault above it is a torn tail, as every crash leaves it. There is one
-difference: a record with fields that no writer writes (A6) is torn when an opening
-searches for the end of the log, but it does not prove damage. So this module does not
-check these fields.
+The rules and facts are those of an opening (`pystore.recovery.torn_tail`): a fault
+below the bound is damage; above it the zeros of lost sectors tell a torn tail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.bindings.ffi import Stop
+from pystore.damage.segment_walk import SegmentReport
 from pystore.fs.layout import COMMIT_LOG, segment_path
 from pystore.recovery.torn_tail import (
+    STALE,
     Bound,
     Corrupt,
     Evidence,
@@ -25,12 +24,19 @@ from pystore.recovery.torn_tail import (
     Torn,
     decide,
 )
-from pystore.verify.report import Damage, SegmentReport
+from pystore.verify.end_facts import EndFacts
+from pystore.verify.report import Basis, Damage
 
 __all__ = ["EndDecision", "decide_end"]
 
-ReadableBehind = Callable[[int], tuple[int | None, int | None]]
-"""The evidence against a cut at an offset: the two last fields of ``Findings``."""
+
+_BASES: dict[Stop, tuple[Basis, ...]] = {
+    Stop.BODY: ("checksum",),
+    Stop.PROPERTY: ("checksum", "neighbours"),
+    Stop.OFFSET: ("embedded offset",),
+    Stop.ZERO: ("stored bound",),
+    Stop.UNREADABLE: ("system",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ class _Fault:
     records_before: int
     record_end: int | None
     base_offset: int
+    is_torn: bool = False
 
 
 def _faults(reports: Sequence[SegmentReport], segment_size: int) -> list[_Fault]:
@@ -76,7 +83,13 @@ def _faults(reports: Sequence[SegmentReport], segment_size: int) -> list[_Fault]
         for fault in report.faults:
             before = records + fault.records_before
             faults.append(
-                _Fault(*fault[:4], before, fault.record_end, report.base_offset)
+                _Fault(
+                    *fault[:4],
+                    before,
+                    fault.record_end,
+                    report.base_offset,
+                    fault.is_torn,
+                )
             )
         has_stopped_bad = (
             report.faults and report.faults[-1].offset == report.end_offset
@@ -105,7 +118,7 @@ def decide_end(
     min_offset: int,
     segment_size: int,
     bound: Bound | Evidence,
-    behind: ReadableBehind,
+    facts: EndFacts,
 ) -> EndDecision:
     """
     Separates damage from a torn tail.
@@ -116,22 +129,46 @@ def decide_end(
         min_offset: the start of the log.
         segment_size: the size of each segment.
         bound: no record below it may be bad.
-        behind: called if only RocketMQ's evidence decides.
+        facts: behind the faults.
     """
     damages: list[Damage] = []
-    for fault in _faults(reports, segment_size):
-        named, later = (
-            (None, None) if isinstance(bound, Bound) else behind(fault.offset)
+    faults = _faults(reports, segment_size)
+    stop_at = faults[0].offset if faults else reports[-1].end_offset if reports else 0
+    stale = facts.first_stale(stop_at)
+    if stale is not None:
+        verdict = decide(Findings(stale, Stop.ZERO, stale, is_stale=True), bound)
+        if not isinstance(verdict, Corrupt):
+            # The records are counted up to the segment: those above are no part.
+            count = sum(one.records for one in reports if one.end_offset <= stale)
+            return EndDecision(verdict.end, count, damages, STALE)
+    for fault in faults:
+        named, later, behind = facts.behind(fault.offset, fault.stop)
+        found = Findings(
+            fault.offset,
+            fault.stop,
+            fault.record_end,
+            named,
+            later,
+            behind=behind,
+            is_torn=fault.is_torn,
         )
-        verdict = decide(
-            Findings(fault.offset, fault.stop, fault.record_end, named, later), bound
-        )
+        verdict = decide(found, bound)
         if not isinstance(verdict, Corrupt):
             reason = verdict.reason if isinstance(verdict, Torn | Stale) else ""
             return EndDecision(verdict.end, fault.records_before, damages, reason)
         reason = fault.text or verdict.reason
         path = segment_path(root, fault.base_offset)
-        damages.append(Damage(str(path), fault.offset, reason, fault.skipped_bytes))
+        damages.append(
+            Damage(
+                str(path),
+                fault.offset,
+                reason,
+                fault.skipped_bytes,
+                "log",
+                _BASES.get(fault.stop, ("record form",)),
+                fault.offset + fault.skipped_bytes,
+            )
+        )
     if reports and not reports[-1].is_full:
         # Damaged up to the early end of the last segment.
         end = reports[-1].end_offset
@@ -158,5 +195,17 @@ def _behind_all(
     verdict = decide(findings, bound)
     if isinstance(verdict, Corrupt):
         path = str(root / COMMIT_LOG)
-        damages.append(Damage(path, verdict.offset, verdict.reason))
+        wanted = bound.offset if isinstance(bound, Bound) else bound.bound
+        missing = max(0, wanted - verdict.offset)
+        damages.append(
+            Damage(
+                path,
+                verdict.offset,
+                verdict.reason,
+                missing,
+                "log",
+                ("stored bound",),
+                verdict.offset + missing,
+            )
+        )
     return EndDecision(verdict.end, sum(one.records for one in reports), damages)

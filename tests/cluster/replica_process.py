@@ -81,6 +81,8 @@ class ReplicaProcess:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+        if error is not None:
+            print("the replica said:", *self.said)
 
     def _read(self) -> None:
         assert self.child.stderr is not None

@@ -35,8 +35,8 @@ static void encode_all(ps_source *source, const ps_totals *totals,
     MUST(ps_record_encode(to, &message, stamp, &cache) == size);
     ps_record record;
     ps_error error;
-    uint32_t checks = PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET |
-                      PS_CHECK_FIELDS | PS_WANT_TAGS;
+    uint32_t checks =
+        PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET | PS_WANT_TAGS;
     if (stamp->property_crc)
       checks |= PS_NEED_PROPERTY;
     MUST(ps_record_check(to, size, stamp->offset, checks, &record, &error) ==

@@ -18,20 +18,22 @@ static void save(const char *folder, int number, const uint8_t *data,
   }
 }
 
-/* A segment of a few records, with a blank record, zeros or nothing behind. */
+/* A segment of a few records, some with the property CRC of another one, with
+ * a blank record, zeros or nothing behind. */
 static uint32_t scan_seed(uint8_t *seed) {
   static uint8_t memory[4096];
   check_random_fill(seed, 2);
   seed[1] &= 13;
   ps_store16(seed + 2, 0xFFFF);
-  ps_store16(seed + 4, 0);
-  uint32_t at = 6;
+  uint32_t at = 4;
   for (uint64_t left = check_random() % 4 + 1; left > 0; left--) {
     ps_message message = random_message(memory, 40);
     ps_stamp stamp = vector_stamp();
-    stamp.offset = 4096 + at - 6;
+    stamp.offset = 4096 + at - 4;
     stamp.property_crc = check_random() & 1;
     at += slow_encode(seed + at, &message, &stamp, 0);
+    if (stamp.property_crc && check_random() % 4 == 0)
+      seed[at - 2] ^= 1; /* still a digit */
   }
   uint32_t rest = (uint32_t)(check_random() % 40);
   memset(seed + at, 0, rest);

@@ -5,10 +5,14 @@ Runs `pystore` for tests: in this process, or as a separate process.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import traceback
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 from click.testing import CliRunner, Result
 
@@ -50,6 +54,56 @@ def run_process(
     """
     command = [*PYSTORE, *(str(argument) for argument in arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, check=False)
+
+
+class Ended(NamedTuple):
+    """
+    The exit code of a command, negative after a signal, and what it wrote.
+    """
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run_forked(*arguments: str | Path) -> Ended:
+    """
+    Runs a command in a copy of this process, which has imported it.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with warnings.catch_warnings():
+            # Threads of other tests may live; the child uses none of theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            _run_and_end([str(argument) for argument in arguments], out, err)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return Ended(code, _text(out), _text(err))
+
+
+def _run_and_end(arguments: list[str], out: IO[bytes], err: IO[bytes]) -> None:
+    code = 70
+    try:
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8")
+        main(arguments)
+    except SystemExit as ended:
+        # The way in which a command ends.
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        # Nothing of the parent may run here.
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def make_store(root: Path, records: int = 1500, **options: Any) -> Path:

@@ -153,6 +153,17 @@ def build_native(tree: Path, programs: Iterable[str]) -> None:
             raise Stale(f"does not build:\n{output}")
 
 
+def build_core(tree: Path, mutant: Mutant) -> None:
+    """
+    Builds the extension anew, if the mistake is in it and a test of pytest runs.
+    """
+    if mutant.file.startswith("csrc/") and not all(map(is_native, mutant.tests)):
+        command = ("setup.py", "-q", "build_ext", "--inplace", "--force")
+        code, output = run(tree, sys.executable, *command)
+        if code != 0:
+            raise Stale(f"does not build:\n{output}")
+
+
 def failure_of(tree: Path, test: str, *others: str) -> str:
     """
     The name of the first failing case of a test; empty: all pass. Several tests of
@@ -213,6 +224,7 @@ def try_mutant(base: Path, mutant: Mutant, number: int) -> tuple[str, float]:
     try:
         mutant.mutate(tree)
         build_native(tree, filter(is_native, mutant.tests))
+        build_core(tree, mutant)
         noticed = next(filter(None, (failure_of(tree, t) for t in mutant.tests)), "")
     finally:
         shutil.rmtree(tree, ignore_errors=True)

@@ -129,10 +129,9 @@ ps_status store_recover(store *s, uint64_t bound) {
   uint64_t first = store_ends(s).min_offset;
   ps_cursor cursor = {.offset = bound < first ? first : bound,
                       .limit = s->intent,
-                      .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
                       .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY |
-                                PS_CHECK_OFFSET | PS_CHECK_FIELDS};
+                                PS_CHECK_OFFSET | PS_NEED_PROPERTY};
   uint32_t count = 0;
   status = ps_log_scan(s->log, &cursor, NULL, 0, &count, &s->error);
   if (status == PS_OK && cursor.stop == PS_STOP_UNREADABLE)
@@ -154,7 +153,6 @@ ps_status store_count_queues(store *s) {
   ps_record rows[64];
   ps_cursor cursor = {.offset = store_ends(s).min_offset,
                       .limit = PS_NO_OFFSET,
-                      .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
                       .checks = PS_WANT_TOPIC};
   ps_status status = PS_OK;
@@ -352,7 +350,6 @@ const char *store_verify(store *s, store_ack ack) {
   uint32_t index = 0;
   ps_cursor cursor = {.offset = store_ends(s).min_offset,
                       .limit = PS_NO_OFFSET,
-                      .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
                       .checks =
                           PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};

@@ -66,7 +66,8 @@ ps_status store_open_reader(store *s, ps_log **log, ps_live **live);
 ps_status store_open(store *s);
 
 /* Opens as pystore does without a clean mark: scans with every check from
- * `bound` (synced for sure), not beyond a cut intent, and starts there. */
+ * `bound` (synced for sure), not beyond a cut intent, and starts there. A
+ * record whose property CRC is lost is torn: all are appended with one. */
 ps_status store_recover(store *s, uint64_t bound);
 
 /* The highest record end that was acknowledged at least so. */

@@ -296,6 +296,15 @@ static int32_t env_rename(void *self, const char *from, const char *to) {
   return (int32_t)end(fs, 0);
 }
 
+static int32_t env_rename_new(void *self, const char *from, const char *to) {
+  memory *fs = self;
+  pthread_mutex_lock(&fs->lock);
+  memory_name *target = memory_name_of(fs, to, false);
+  int32_t is_taken = target != NULL && memory_now(target) >= 0;
+  pthread_mutex_unlock(&fs->lock);
+  return is_taken ? -EEXIST : env_rename(self, from, to);
+}
+
 static int32_t env_remove(void *self, const char *path) {
   memory *fs = self;
   int32_t result = begin(fs, CALL_REMOVE, -1);
@@ -396,6 +405,7 @@ static int64_t env_wall_ms(void *self) {
 static int64_t env_boottime_ns(void *self) {
   memory *fs = self;
   pthread_mutex_lock(&fs->lock);
+  fs->boottime_reads++;
   return end(fs, fs->boottime_ns);
 }
 
@@ -415,6 +425,7 @@ void memory_offer(memory *fs) {
       .sync_directory = env_sync_directory,
       .writeback = env_writeback,
       .rename = env_rename,
+      .rename_new = env_rename_new,
       .remove = env_remove,
       .list = env_list,
       .free_bytes = env_free_bytes,

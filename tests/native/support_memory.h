@@ -99,6 +99,7 @@ typedef struct memory {
   uint64_t faults_fired;
   int64_t wall_ms;
   int64_t boottime_ns;
+  uint64_t boottime_reads;
   int64_t tick_ms; /* each reading of a clock advances both by it */
   /* Dying: before the nth call that changes anything the state is kept in
    * `last`, and from then on nothing happens any more. */

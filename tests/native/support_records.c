@@ -239,33 +239,6 @@ static uint32_t slow_lengths(const uint8_t *data, uint64_t size,
   return 0;
 }
 
-static int slow_parses(const uint8_t *at, const uint8_t *end) {
-  if (at == end)
-    return 1;
-  while (at < end) {
-    const uint8_t *stop = at;
-    const uint8_t *split = NULL;
-    for (; stop < end && *stop != 2; stop++)
-      if (*stop == 1 && !split)
-        split = stop;
-    if (split && split > at && split + 1 < stop)
-      return 1;
-    at = stop + 1;
-  }
-  return 0;
-}
-
-static uint32_t slow_fields(const uint8_t *data, const ps_record *record) {
-  const uint8_t *properties = data + record->properties_at;
-  int is_bad = record->store_ms == 0 ||
-               !slow_parses(properties, properties + record->properties_size);
-  for (uint32_t i = 0; i < record->topic_size; i++)
-    is_bad |= data[record->topic_at + i] == 0;
-  for (uint32_t i = 0; i < record->properties_size; i++)
-    is_bad |= properties[i] == 0;
-  return is_bad ? PS_STOP_FIELDS : 0;
-}
-
 static uint32_t slow_checks(const uint8_t *data, uint32_t checks,
                             ps_record *record) {
   if ((checks & PS_CHECK_OFFSET) &&
@@ -285,16 +258,17 @@ static uint32_t slow_checks(const uint8_t *data, uint32_t checks,
     record->proof |= PS_HAS_PROPERTY;
   if (found != 1 && (checks & PS_NEED_PROPERTY))
     return PS_STOP_PROPERTY;
-  if (checks & PS_CHECK_PROPERTY) {
-    if (found == 2)
-      return PS_STOP_PROPERTY;
-    if (found == 1 && slow_crc(data, record->size - 20) != value)
-      return PS_STOP_PROPERTY;
-    if (found == 1)
-      record->proof |= PS_PROOF_PROPERTY;
+  if (found == 0 || !(checks & PS_CHECK_PROPERTY))
+    return 0;
+  if (found == 1 && slow_crc(data, record->size - 20) == value) {
+    record->proof |= PS_PROOF_PROPERTY;
+    return 0;
   }
-  if (found != 1 && (checks & PS_CHECK_FIELDS))
-    return slow_fields(data, record);
+  if (!(checks & PS_PASS_COPIED))
+    return PS_STOP_PROPERTY;
+  if (slow_crc(data + record->body_at, record->body_size) != record->body_crc)
+    return PS_STOP_BODY;
+  record->proof |= PS_PROOF_BODY | PS_PROOF_DIFFERS;
   return 0;
 }
 
@@ -357,10 +331,6 @@ int32_t slow_scan(const uint8_t *segment, uint64_t size, uint64_t base,
       cursor->offset += rest;
       return PS_SEGMENT_DONE;
     }
-    if (reason == 0 && record.offset >= cursor->stale_above &&
-        cursor->record_start != PS_NO_OFFSET &&
-        (__int128)record.store_ms + 3000 < cursor->record_ms)
-      reason = PS_STOP_STALE;
     if (reason != 0)
       return (int32_t)reason;
     rows[(*count)++] = record;
@@ -368,7 +338,9 @@ int32_t slow_scan(const uint8_t *segment, uint64_t size, uint64_t base,
     cursor->offset = cursor->record_end = record.offset + record.size;
     cursor->record_ms = record.store_ms;
     cursor->records++;
-    cursor->unproved += !(record.proof & PS_HAS_PROPERTY);
+    cursor->unproved +=
+        !(record.proof & PS_HAS_PROPERTY) || (record.proof & PS_PROOF_DIFFERS);
+    cursor->differs += !!(record.proof & PS_PROOF_DIFFERS);
   }
 }
 

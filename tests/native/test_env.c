@@ -165,6 +165,14 @@ static void names_and_lists(place *p) {
   CHECK(1, found.files);
   CHECK(3, found.sizes);
   CHECK(-ENOENT, env->rename(env->self, path_of(p, "a"), path_of(p, "b")));
+  CHECK(-ENOENT, env->rename_new(env->self, path_of(p, "a"), path_of(p, "c")));
+  CHECK(0, env->rename_new(env->self, path_of(p, "b"), path_of(p, "c")));
+  int32_t other = created(p, "a");
+  CHECK(-EEXIST, env->rename_new(env->self, path_of(p, "a"), path_of(p, "c")));
+  CHECK(3, env->size(env->self, file));
+  CHECK(0, env->close(env->self, other));
+  CHECK(0, env->remove(env->self, path_of(p, "a")));
+  CHECK(0, env->rename_new(env->self, path_of(p, "c"), path_of(p, "b")));
   CHECK(1, env->links(env->self, file));
   CHECK(0, env->remove(env->self, path_of(p, "b")));
   CHECK(0, env->links(env->self, file));

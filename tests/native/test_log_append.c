@@ -1,5 +1,6 @@
 /* Appending: what is acknowledged is there, what fails is not. */
 #include "check.h"
+#include "control.h"
 #include "format.h"
 #include "support_log.h"
 
@@ -173,6 +174,99 @@ static void columns_that_fail_name_the_end_they_came_to(void) {
   CHECK(0, store_free(s));
 }
 
+static void end_stays(void *argument, memory_call kind, int32_t file) {
+  store *s = argument;
+  (void)file;
+  if (kind == CALL_WRITE)
+    s->intent = store_ends(s).published_end; /* a place that is free here */
+}
+
+/* A batch of many pieces: each piece is written before the end moves, once and
+ * over all of them (A19). */
+static void a_batch_of_many_pieces_is_published_at_once(void) {
+  enum { COUNT = 40, BODY = 9000 };
+  store *s = store_new(1 << 20);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  uint64_t end = store_ends(s).published_end, size = 0;
+  uint8_t *batch = malloc(COUNT * (BODY + STORE_MESSAGE_EXTRA));
+  REQUIRE(batch != NULL);
+  for (uint64_t i = 0; i < COUNT; i++)
+    size += store_message(batch + size, 0, 100 + i, BODY);
+  uint64_t writes = s->fs->calls[CALL_WRITE];
+  s->fs->hook_argument = s;
+  s->fs->hook = end_stays;
+  ps_appended appended;
+  CHECK(PS_OK, ps_log_append(s->log, batch, size, PS_ACK_LEADER, NULL, 0,
+                             &appended, &s->error));
+  s->fs->hook = NULL;
+  CHECK_TRUE(s->fs->calls[CALL_WRITE] - writes > 2);
+  CHECK(end, s->intent);
+  CHECK(appended.end, store_ends(s).published_end);
+  s->intent = PS_NO_OFFSET;
+  free(batch);
+  CHECK(0, store_free(s));
+}
+
+/* ---- What failed ------------------------------------------------------- */
+
+/* A write that gets half-way: what it left is zeroed by the append itself, so
+ * nothing is left to undo. */
+static void nothing_is_left_to_undo_after_an_append_that_failed(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  uint64_t cut_offset = 0;
+  CHECK(PS_OK, ps_log_undo(s->log, &cut_offset, &s->error));
+  CHECK(PS_NO_OFFSET, cut_offset);
+  memory_fail_short(s->fs, 200, EIO);
+  CHECK(PS_E_IO, store_append(s, 300, PS_ACK_LEADER));
+  s->count--;
+  CHECK(PS_OK, ps_log_undo(s->log, &cut_offset, &s->error));
+  CHECK(PS_NO_OFFSET, cut_offset);
+  CHECK_HOLDS(store_verify_zero(s));
+  CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
+/* Where zeroing fails, too, undoing tries again, and names the end where the
+ * log is to be cut if it cannot: no append goes on behind that (A19). */
+static void a_log_that_cannot_undo_takes_no_appends(void) {
+  for (uint32_t heals = 0; heals < 2; heals++) {
+    store *s = store_new(SEGMENT);
+    CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+    uint64_t end = store_ends(s).published_end, cut_offset = 0;
+    memory_fail_short(s->fs, 200, EIO);
+    memory_fail(s->fs, CALL_ZERO, 1, EIO, true);
+    CHECK(PS_E_IO, store_append(s, 300, PS_ACK_LEADER));
+    s->count--;
+    if (heals)
+      memory_heal(s->fs);
+    CHECK(PS_OK, ps_log_undo(s->log, &cut_offset, &s->error));
+    CHECK(heals ? PS_NO_OFFSET : end, cut_offset);
+    memory_heal(s->fs);
+    CHECK(heals ? PS_OK : PS_E_BUSY, store_append(s, 300, PS_ACK_LEADER));
+    s->count -= !heals;
+    CHECK(heals ? PS_OK : PS_E_IO, ps_log_close(s->log, &s->error));
+    CHECK(0, store_free(s));
+  }
+}
+
+/* Half a raw record above the end is no failed append: it stays. */
+static void half_a_raw_record_is_not_undone(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  uint64_t end = store_ends(s).published_end, received = 0, cut_offset = 0;
+  uint8_t bytes[300];
+  CHECK(PS_OK, store_copy(s->log, 0, end, bytes, &s->error));
+  CHECK(PS_OK, store_cut(s, 0));
+  CHECK(PS_OK, ps_log_append_raw(s->log, 0, bytes, 50, &received, &s->error));
+  CHECK(PS_OK, ps_log_undo(s->log, &cut_offset, &s->error));
+  CHECK(PS_NO_OFFSET, cut_offset);
+  CHECK(PS_OK, ps_log_append_raw(s->log, 50, bytes + 50, end - 50, &received,
+                                 &s->error));
+  CHECK(end, store_ends(s).published_end);
+  CHECK(0, store_free(s));
+}
+
 /* ---- Authority --------------------------------------------------------- */
 
 /* Behind either deadline nothing is written. */
@@ -296,6 +390,10 @@ CHECK_MAIN(CASE(what_is_appended_is_read_back),
            CASE(records_larger_than_a_piece_come_back),
            CASE(pieces_end_on_pages),
            CASE(a_short_write_leaves_nothing_half_there),
+           CASE(a_batch_of_many_pieces_is_published_at_once),
+           CASE(nothing_is_left_to_undo_after_an_append_that_failed),
+           CASE(a_log_that_cannot_undo_takes_no_appends),
+           CASE(half_a_raw_record_is_not_undone),
            CASE(a_short_write_without_an_error_is_gone_on_with),
            CASE(a_deleted_last_record_is_unknown),
            CASE(a_tail_that_could_not_be_zeroed_is_zeroed_later),

@@ -25,9 +25,9 @@ static void queue_offsets_go_on_behind_raw_records(void) {
   }
   uint8_t expected[256], found[256];
   uint64_t expected_size = 0, found_size = 0, end = 0;
-  CHECK(PS_OK, ps_log_queues_fill(from->log, expected, sizeof expected,
+  CHECK(PS_OK, ps_log_queues_fill(from->log, 0, expected, sizeof expected,
                                   &expected_size, &end, &from->error));
-  CHECK(PS_OK, ps_log_queues_fill(to->log, found, sizeof found, &found_size,
+  CHECK(PS_OK, ps_log_queues_fill(to->log, 0, found, sizeof found, &found_size,
                                   &end, &to->error));
   CHECK(expected_size, found_size);
   CHECK_TRUE(expected_size > 0);

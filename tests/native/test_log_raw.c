@@ -1,6 +1,7 @@
 /* Raw appends: the bytes of another log, in pieces of any size. */
 #include "check.h"
 #include "format.h"
+#include "record.h"
 #include "support_log.h"
 
 #include <errno.h>
@@ -115,13 +116,31 @@ static void raw_bytes_follow_one_another(void) {
   CHECK(0, store_free(s));
 }
 
-/* Any flipped byte is refused when its record gets whole; the records before
- * it are in, nothing of it is left, and the right bytes can follow. */
+/* Does only the property CRC cover this byte of the record? A record with
+ * another property CRC is taken as a copy, by its body (A6). */
+static bool is_taken(const source *from, uint64_t offset, uint64_t at) {
+  ps_record record;
+  ps_error error;
+  uint64_t size = ps_load32(from->bytes + offset);
+  CHECK(PS_OK, ps_record_check(from->bytes + offset, size, offset, 0, &record,
+                               &error));
+  at -= offset;
+  return (at >= PS_AT_QUEUE_ID && at < PS_AT_OFFSET) ||
+         (at >= PS_AT_SYS_FLAG && at < record.body_at - 4) ||
+         (at >= record.topic_at && at < record.properties_at - 2) ||
+         at >= record.properties_at;
+}
+
+/* A flipped byte that more than the property CRC covers is refused when its
+ * record gets whole; the records before it are in, nothing of it is left, and
+ * the right bytes can follow. */
 static void a_flipped_byte_is_refused_and_zeroed(void) {
   source from;
   make_source(&from);
   uint64_t first = from.ends[0], second = from.ends[1];
   for (uint64_t at = first; at < second; at++) {
+    if (is_taken(&from, first, at))
+      continue;
     store *s = store_new(SEGMENT);
     source wrong = from;
     wrong.bytes[at] ^= 0x40;
@@ -142,6 +161,39 @@ static void a_flipped_byte_is_refused_and_zeroed(void) {
     if (check_failures > 0)
       return;
   }
+}
+
+/* A property CRC that differs is that of another record, or of bytes that
+ * changed: among records whose CRC holds it is refused, with nothing around it
+ * to compare it is taken (A6). */
+static void
+a_property_crc_that_differs_is_weighed_against_its_neighbours(void) {
+  source from;
+  make_source(&from);
+  uint64_t first = from.ends[0], second = from.ends[1];
+  uint32_t refused = 0;
+  for (uint64_t at = first; at < second; at++) {
+    if (!is_taken(&from, first, at))
+      continue;
+    from.bytes[at] ^= 2; /* no queue offset gets too high */
+    store *s = store_new(SEGMENT);
+    uint64_t received = 0;
+    CHECK(PS_E_CORRUPT, ps_log_append_raw(s->log, 0, from.bytes, from.size,
+                                          &received, &s->error));
+    CHECK(first, store_ends(s).published_end);
+    from.bytes[at] ^= 2;
+    CHECK_TRUE(feed(s, &from, first, from.size - first));
+    CHECK(0, store_free(s));
+    refused++;
+    if (check_failures > 0)
+      return;
+  }
+  CHECK(16 + 48 + 5 + 20, refused); /* head, topic, property CRC */
+  from.bytes[12] ^= 2;
+  store *s = store_new(SEGMENT);
+  CHECK_TRUE(feed(s, &from, 0, first));
+  CHECK(first, store_ends(s).published_end);
+  CHECK(0, store_free(s));
 }
 
 /* Zero bytes are no record. */
@@ -299,6 +351,7 @@ CHECK_MAIN(CASE(split_feeding_equals_whole_feeding),
            CASE(pieces_of_any_size_make_the_same_log),
            CASE(raw_bytes_follow_one_another),
            CASE(a_flipped_byte_is_refused_and_zeroed),
+           CASE(a_property_crc_that_differs_is_weighed_against_its_neighbours),
            CASE(raw_zero_bytes_are_refused),
            CASE(an_append_takes_the_place_of_half_a_record),
            CASE(closing_zeroes_half_a_record),

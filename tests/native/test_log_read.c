@@ -1,6 +1,7 @@
 /* Reading: blocks, records, scans, and a reader that follows a writer. */
 #include "check.h"
 #include "format.h"
+#include "reader.h"
 #include "support_log.h"
 
 #include <errno.h>
@@ -144,13 +145,12 @@ static void what_a_cut_reached_is_void(void) {
       uint32_t size = 0;
       ps_record record;
       arm(p, to);
-      CHECK(expected, ps_log_read(p->reader, offset, buffer, sizeof buffer,
-                                  &size, &record, error));
+      CHECK(expected, ps_log_read(p->reader, offset, PS_CHECK_BODY, buffer,
+                                  sizeof buffer, &size, &record, error));
       ps_record rows[1];
       uint32_t count = 0;
       ps_cursor cursor = {.offset = p->s->records[at].offset,
                           .limit = PS_NO_OFFSET,
-                          .stale_above = PS_NO_OFFSET,
                           .checks = PS_CHECK_BODY | PS_CHECK_OFFSET};
       arm(p, to);
       CHECK(expected, ps_log_scan(p->reader, &cursor, rows, 1, &count, error));
@@ -165,7 +165,6 @@ static void a_record_zeroed_by_a_cut_is_not_corrupt(void) {
   uint32_t count = 0;
   ps_cursor cursor = {.offset = p->s->records[15].offset,
                       .limit = PS_NO_OFFSET,
-                      .stale_above = PS_NO_OFFSET,
                       .checks = PS_CHECK_BODY | PS_CHECK_OFFSET};
   arm(p, 2);
   CHECK(PS_E_CUT,
@@ -208,6 +207,62 @@ static void a_reader_follows_deletions(void) {
   pair_free(p);
 }
 
+/* A reader that awaits a writer has its own end until one begins. */
+static void a_reader_follows_the_writer_that_it_awaited(void) {
+  pair *p = pair_new(9);
+  ps_error *error = &p->s->error;
+  ps_live_words seen;
+  ps_live_read(p->live, &seen);
+  ps_live_words words = seen;
+  words.incarnation++;
+  ps_log_free(p->reader);
+  ps_live_close(p->live);
+  CHECK(PS_OK, store_open_reader(p->s, &p->reader, &p->live));
+  CHECK(PS_OK, ps_log_await(p->reader, &seen, error));
+  ps_ends ends;
+  CHECK(PS_OK, ps_log_ends(p->reader, &ends, error));
+  CHECK(2 * SEGMENT, ends.published_end);
+  CHECK(0, ends.synced_end);
+  CHECK(PS_OK, ps_log_limit(p->reader, p->s->records[4].end, error));
+  CHECK(PS_OK, store_append(p->s, 1500, PS_ACK_SYNCED));
+  CHECK(PS_OK, ps_log_ends(p->reader, &ends, error));
+  CHECK(p->s->records[4].end, ends.published_end);
+  /* It begins with what the page has. */
+  ps_live_read(p->live, &seen);
+  words.published_end = seen.published_end;
+  words.synced_end = seen.synced_end;
+  CHECK(PS_OK, ps_live_begin(p->s->live, &words, error));
+  CHECK(PS_OK, ps_log_limit(p->reader, p->s->records[4].end, error));
+  CHECK(PS_OK, ps_log_ends(p->reader, &ends, error));
+  CHECK(p->s->records[9].end, ends.published_end);
+  CHECK(p->s->records[9].end, ends.synced_end);
+  words.incarnation--;
+  CHECK(PS_OK, ps_live_begin(p->s->live, &words, error));
+  CHECK(PS_E_INVALID, ps_log_await(p->s->log, &seen, error));
+  reader_agrees(p);
+  pair_free(p);
+}
+
+/* A scan does not go on where a cut has put other records meanwhile. */
+static void a_scan_hears_of_a_cut_between_two_calls(void) {
+  pair *p = pair_new(9);
+  ps_error *error = &p->s->error;
+  ps_record rows[6];
+  uint32_t count = 0;
+  ps_cursor below = {.limit = PS_NO_OFFSET};
+  ps_cursor above = {.limit = PS_NO_OFFSET};
+  CHECK(PS_OK, ps_log_scan(p->reader, &below, rows, 3, &count, error));
+  CHECK(PS_OK, ps_log_scan(p->reader, &above, rows, 4, &count, error));
+  CHECK(PS_OK, store_cut(p->s, p->s->records[3].offset));
+  for (uint32_t i = 0; i < 6; i++)
+    CHECK(PS_OK, store_append(p->s, 1500, PS_ACK_LEADER));
+  CHECK(PS_OK, ps_log_scan(p->reader, &below, rows, 6, &count, error));
+  CHECK(6, count);
+  CHECK(PS_E_CUT, ps_log_scan(p->reader, &above, rows, 6, &count, error));
+  CHECK(p->s->records[3].offset, error->offset);
+  pair_free(p);
+}
+
 /* Without a live page a reader sees what it is told to. */
 static void a_reader_without_a_live_page_has_a_limit(void) {
   store *s = store_new(SEGMENT);
@@ -243,7 +298,7 @@ static void a_file_cut_short_is_an_error(void) {
     CHECK(PS_E_CORRUPT,
           ps_block_acquire(s->log, 4000, 5000, &block, &s->error));
     CHECK(4000, s->error.offset);
-    ps_cursor cursor = {.limit = PS_NO_OFFSET, .stale_above = PS_NO_OFFSET};
+    ps_cursor cursor = {.limit = PS_NO_OFFSET};
     uint32_t count = 0;
     CHECK(PS_OK, ps_log_scan(s->log, &cursor, NULL, 0, &count, &s->error));
     CHECK(PS_STOP_UNREADABLE, cursor.stop);
@@ -269,17 +324,17 @@ static void an_entry_leads_to_its_record(void) {
   uint32_t size = 0;
   ps_record record;
   ps_error *error = &s->error;
-  CHECK(PS_OK, ps_log_read_entry(s->log, file, 0, buffer, sizeof buffer, &size,
-                                 &record, error));
+  CHECK(PS_OK, ps_log_read_entry(s->log, file, 0, PS_CHECK_BODY, buffer,
+                                 sizeof buffer, &size, &record, error));
   CHECK(s->records[2].offset, record.offset);
   CHECK(1000, record.body_size);
   for (uint64_t at = PS_QUEUE_ENTRY; at < 4 * PS_QUEUE_ENTRY;
        at += PS_QUEUE_ENTRY)
-    CHECK(PS_E_RANGE, ps_log_read_entry(s->log, file, at, buffer, sizeof buffer,
-                                        &size, &record, error));
+    CHECK(PS_E_RANGE, ps_log_read_entry(s->log, file, at, PS_CHECK_BODY, buffer,
+                                        sizeof buffer, &size, &record, error));
   memory_fail(s->fs, CALL_READ, 1, EIO, false);
-  CHECK(PS_E_IO, ps_log_read_entry(s->log, file, 0, buffer, sizeof buffer,
-                                   &size, &record, error));
+  CHECK(PS_E_IO, ps_log_read_entry(s->log, file, 0, PS_CHECK_BODY, buffer,
+                                   sizeof buffer, &size, &record, error));
   s->fs->env.close(s->fs, file);
   CHECK(0, store_free(s));
 }
@@ -311,16 +366,40 @@ static void a_record_that_does_not_fit_tells_its_size(void) {
   uint32_t size = 0;
   ps_record record;
   uint64_t end = store_ends(s).published_end;
-  CHECK(PS_E_SPACE,
-        ps_log_read(s->log, 0, buffer, 100, &size, &record, &s->error));
+  CHECK(PS_E_SPACE, ps_log_read(s->log, 0, PS_CHECK_BODY, buffer, 100, &size,
+                                &record, &s->error));
   CHECK(end, size);
-  CHECK(PS_OK, ps_log_read(s->log, 0, buffer, size, &size, &record, &s->error));
+  CHECK(PS_OK, ps_log_read(s->log, 0, PS_CHECK_BODY, buffer, size, &size,
+                           &record, &s->error));
   CHECK(9000, record.body_size);
-  CHECK(PS_E_CORRUPT,
-        ps_log_read(s->log, 9, buffer, SEGMENT, &size, &record, &s->error));
-  CHECK(PS_E_RANGE,
-        ps_log_read(s->log, end, buffer, SEGMENT, &size, &record, &s->error));
+  CHECK(PS_E_CORRUPT, ps_log_read(s->log, 9, PS_CHECK_BODY, buffer, SEGMENT,
+                                  &size, &record, &s->error));
+  CHECK(PS_E_RANGE, ps_log_read(s->log, end, PS_CHECK_BODY, buffer, SEGMENT,
+                                &size, &record, &s->error));
   free(buffer);
+  CHECK(0, store_free(s));
+}
+
+/* A read that checks bodies refuses one that was changed on disk; one that does
+ * not delivers it. */
+static void a_changed_body_is_not_delivered(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+  CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+  uint64_t offset = s->records[1].offset;
+  uint8_t buffer[1000];
+  uint32_t size = 0;
+  ps_record record;
+  CHECK(PS_OK, ps_log_read(s->log, offset, PS_CHECK_BODY, buffer, sizeof buffer,
+                           &size, &record, &s->error));
+  memory_file *file = memory_at(s->fs, STORE_LOG "00000000000000000000");
+  REQUIRE(file != NULL);
+  file->cache[offset + record.body_at + 299] ^= 1;
+  CHECK(PS_E_CORRUPT, ps_log_read(s->log, offset, PS_CHECK_BODY, buffer,
+                                  sizeof buffer, &size, &record, &s->error));
+  CHECK(offset, s->error.offset);
+  CHECK(PS_OK, ps_log_read(s->log, offset, 0, buffer, sizeof buffer, &size,
+                           &record, &s->error));
   CHECK(0, store_free(s));
 }
 
@@ -369,9 +448,12 @@ CHECK_MAIN(CASE(a_reader_follows_its_writer),
            CASE(a_record_zeroed_by_a_cut_is_not_corrupt),
            CASE(a_reader_asks_whether_what_it_read_still_holds),
            CASE(a_reader_follows_deletions),
+           CASE(a_reader_follows_the_writer_that_it_awaited),
+           CASE(a_scan_hears_of_a_cut_between_two_calls),
            CASE(a_reader_without_a_live_page_has_a_limit),
            CASE(a_file_cut_short_is_an_error),
            CASE(an_entry_leads_to_its_record),
            CASE(a_range_is_mapped_ahead_within_its_segment),
            CASE(a_record_that_does_not_fit_tells_its_size),
+           CASE(a_changed_body_is_not_delivered),
            CASE(a_block_outlives_the_closing), CASE(a_block_outlives_its_log))

@@ -154,7 +154,7 @@ static void options_that_make_no_log_are_refused(void) {
   s->options.store_host_size = 4;
   is_refused(s, PS_E_INVALID, "8 or 20 bytes, not 4");
   s->options = good;
-  s->options.mode = 2;
+  s->options.mode = 3;
   is_refused(s, PS_E_INVALID, "no such mode");
   CHECK(0, store_free(s));
 }

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "sync.h"
+
 enum { SEGMENT = 12288 };
 
 /* A sync that fails once poisons the log: no append and no sync is answered
@@ -180,7 +182,50 @@ static void write_back_goes_on_after_a_deletion(void) {
   CHECK(0, store_free(s));
 }
 
+static void poison_at_sync(void *argument, memory_call kind, int32_t file) {
+  store *s = argument;
+  (void)file;
+  if (kind != CALL_SYNC)
+    return;
+  ps_error ignored;
+  (void)ps_log_poison(s->log, -EIO, 0, &ignored);
+}
+
+/* A write-back that fails while a sync runs may have taken the error with it:
+ * the sync went well, and proves nothing (A12). */
+static void poison_that_comes_during_a_sync_counts(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
+  uint64_t synced = store_ends(s).synced_end;
+  s->fs->hook_argument = s;
+  s->fs->hook = poison_at_sync;
+  CHECK(PS_E_POISONED, store_append(s, 100, PS_ACK_SYNCED));
+  s->fs->hook = NULL;
+  CHECK(synced, store_ends(s).synced_end);
+  CHECK(0, store_free(s));
+}
+
+/* After the sync of a zeroed tail failed, the page cache reads zero where the
+ * disk does not: opening zeroes it again (A2, A12). */
+static void a_tail_that_reads_zero_is_zeroed_again(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
+  uint64_t end = store_ends(s).published_end;
+  memory_file *file = memory_at(s->fs, STORE_LOG "00000000000000000000");
+  REQUIRE(file != NULL);
+  memset(file->disk + end, 0xff, 300);
+  store_crash(s, memory_after_kill(s->fs));
+  CHECK(PS_OK, store_recover(s, end));
+  CHECK_HOLDS(store_verify_zero(s));
+  store_crash(s, memory_after_power_cut(s->fs, 0, 0));
+  CHECK(PS_OK, store_recover(s, end));
+  CHECK(end, store_ends(s).published_end);
+  CHECK(0, store_free(s));
+}
+
 CHECK_MAIN(CASE(a_failed_sync_poisons_the_log),
+           CASE(poison_that_comes_during_a_sync_counts),
+           CASE(a_tail_that_reads_zero_is_zeroed_again),
            CASE(opening_rewrites_what_a_failed_sync_left),
            CASE(a_failed_sync_of_a_zeroed_tail_poisons_the_log),
            CASE(a_failed_sync_in_a_cut_poisons_the_log),

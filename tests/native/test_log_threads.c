@@ -89,7 +89,6 @@ static void take_stock(store *s, worker *workers, uint32_t threads,
   uint8_t bytes[4096], body[1024];
   ps_cursor cursor = {.offset = store_ends(s).min_offset,
                       .limit = PS_NO_OFFSET,
-                      .stale_above = PS_NO_OFFSET,
                       .checks =
                           PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};
   for (;;) {
@@ -161,7 +160,7 @@ static void *read_and_sync(void *argument) {
     }
     b->failures += status != PS_OK && status != PS_E_CUT &&
                    status != PS_E_BUSY && status != PS_E_RANGE;
-    ps_cursor cursor = {.limit = PS_NO_OFFSET, .stale_above = PS_NO_OFFSET};
+    ps_cursor cursor = {.limit = PS_NO_OFFSET};
     uint32_t count = 0;
     status = ps_log_scan(b->s->log, &cursor, NULL, 0, &count, &error);
     b->failures += status != PS_OK && status != PS_E_CUT;

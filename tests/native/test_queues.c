@@ -144,6 +144,42 @@ static void queue_form_goes_both_ways(void) {
   ps_topics_free(topics);
 }
 
+/* Each changed queue is taken once, whatever came between; a take that does not
+ * fit takes nothing. */
+static void changed_queues_are_taken_once(void) {
+  static const uint8_t both[] = "\0\1B\0\0\0\0\0\0\0\0\0\0\0\2"
+                                "\0\1A\0\0\0\3\0\0\0\0\0\0\0\7";
+  ps_topics *topics = ps_topics_new();
+  ps_queues *queues = ps_queues_new(topics);
+  REQUIRE(queues);
+  ps_error error;
+  uint8_t out[64];
+  uint64_t size = 9;
+  CHECK(PS_OK, ps_queues_take(queues, NULL, 0, &size, &error));
+  CHECK(0, size);
+  *next_of(queues, "A", 3) = 5;
+  *next_of(queues, "B", 0) = 2;
+  *next_of(queues, "A", 3) = 7;
+  CHECK(PS_E_SPACE, ps_queues_take(queues, out, 29, &size, &error));
+  CHECK(30, size);
+  CHECK(PS_OK, ps_queues_take(queues, out, sizeof out, &size, &error));
+  CHECK(30, size);
+  CHECK_BYTES(both, out, 30);
+  CHECK(PS_OK, ps_queues_take(queues, NULL, 0, &size, &error));
+  *next_of(queues, "A", 3) = 7;
+  CHECK(PS_OK, ps_queues_take(queues, out, sizeof out, &size, &error));
+  CHECK(15, size);
+  CHECK_BYTES(both + 15, out, 15);
+  *next_of(queues, "C", 1) = 1;
+  ps_queues_reset(queues);
+  CHECK(PS_OK, ps_queues_take(queues, NULL, 0, &size, &error));
+  CHECK(0, *next_of(queues, "C", 1));
+  CHECK(PS_OK, ps_queues_take(queues, out, sizeof out, &size, &error));
+  CHECK(15, size);
+  ps_queues_free(queues);
+  ps_topics_free(topics);
+}
+
 /* Queue form cut at any byte is refused and changes nothing. */
 static void queue_form_cut_anywhere_is_refused(void) {
   static const uint8_t form[] = "\0\1A\0\0\0\3\0\0\0\0\0\0\0\7"
@@ -213,6 +249,6 @@ static void scanned_rows_raise_offsets(void) {
 
 CHECK_MAIN(CASE(a_topic_keeps_its_id), CASE(topics_are_bytes),
            CASE(threads_agree_on_ids), CASE(a_queue_stays_where_it_is),
-           CASE(queue_form_goes_both_ways),
+           CASE(queue_form_goes_both_ways), CASE(changed_queues_are_taken_once),
            CASE(queue_form_cut_anywhere_is_refused),
            CASE(scanned_rows_raise_offsets))

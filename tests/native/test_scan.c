@@ -8,13 +8,13 @@
 
 enum { SEGMENT = 4096, BASE = 3 * SEGMENT, ROWS = 64 };
 
-#define ALL_CHECKS                                                             \
-  (PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET | PS_CHECK_FIELDS)
+#define ALL_CHECKS (PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET)
+#define RANDOM_CHECKS                                                          \
+  (ALL_CHECKS | PS_PASS_COPIED | PS_NEED_PROPERTY | PS_CHECK_ONCE)
 
 static ps_cursor cursor_at(uint64_t offset, uint32_t checks) {
   return (ps_cursor){.offset = offset,
                      .limit = PS_NO_OFFSET,
-                     .stale_above = PS_NO_OFFSET,
                      .record_start = PS_NO_OFFSET,
                      .checks = checks};
 }
@@ -95,6 +95,8 @@ static uint32_t random_segment(uint8_t *segment, uint32_t *starts,
     uint32_t size = slow_encode(record, &message, &stamp, 0);
     if (at + size > SEGMENT)
       return at;
+    if (stamp.property_crc && check_random() % 16 == 0)
+      record[size - 2] ^= 1; /* another one, but still a property CRC */
     memcpy(segment + at, record, size);
     starts[(*count)++] = at;
     at += size;
@@ -125,14 +127,10 @@ static void random_segments_equal_the_slow_reader(void) {
       add_blank(segment, end);
     if (check_random() & 1)
       damage(segment, starts, records);
-    ps_cursor cursor =
-        cursor_at(BASE + starts[check_random() % records],
-                  (uint32_t)check_random() &
-                      (ALL_CHECKS | PS_NEED_PROPERTY | PS_CHECK_ONCE));
+    ps_cursor cursor = cursor_at(BASE + starts[check_random() % records],
+                                 (uint32_t)check_random() & RANDOM_CHECKS);
     if (check_random() % 4 == 0)
       cursor.limit = BASE + check_random() % (SEGMENT + 9);
-    if (check_random() % 4 == 0)
-      cursor.stale_above = BASE + check_random() % SEGMENT;
     uint32_t capacity =
         check_random() & 1 ? ROWS : (uint32_t)(check_random() % 8);
     ps_cursor slow = cursor;
@@ -288,11 +286,13 @@ static void no_byte_at_the_limit_is_read(void) {
 }
 
 /* A segment cut at any byte, zero behind it, keeps its whole records, and the
- * scan stops at the one that is not: a bad record, or zero bytes. */
+ * scan stops at the one that is not: a bad record, or zero bytes. Only a
+ * property CRC that is needed proves the properties. */
 static void a_segment_cut_anywhere_keeps_its_whole_records(void) {
   static uint8_t whole[SEGMENT];
   static uint8_t segment[SEGMENT];
   for (uint32_t property_crc = 0; property_crc < 2; property_crc++) {
+    uint32_t unproved = property_crc ? 0 : vector_message().properties_size;
     uint32_t ends[4] = {0};
     uint32_t at = 0;
     memset(whole, 0, SEGMENT);
@@ -303,10 +303,11 @@ static void a_segment_cut_anywhere_keeps_its_whole_records(void) {
     for (uint32_t cut = 0; cut <= at; cut++) {
       memset(segment, 0, SEGMENT);
       memcpy(segment, whole, cut);
-      uint32_t records = ends_up_to(ends, cut);
+      uint32_t records = ends_up_to(ends, cut + unproved);
       /* The first three bytes of a small size are zero anyhow. */
-      uint32_t at_border = cut - ends[records] <= 3;
+      uint32_t at_border = cut <= ends[records] + 3;
       ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+      cursor.checks |= property_crc ? PS_NEED_PROPERTY : 0;
       uint32_t count;
       ps_error error;
       int32_t answer = scan_all(segment, &cursor, NULL, &count, &error);
@@ -319,46 +320,6 @@ static void a_segment_cut_anywhere_keeps_its_whole_records(void) {
 }
 
 /* ---- What a scan finds --------------------------------------------------- */
-
-/* A store time that falls back by more than 3 s is stale, from where the
- * caller says on. */
-static void a_store_time_that_falls_back_is_stale(void) {
-  static uint8_t segment[SEGMENT];
-  uint32_t at = 0;
-  add(segment, &at, "A", 1, 0, 10000);
-  add(segment, &at, "A", 1, 0, 7000);
-  uint32_t second = at;
-  add(segment, &at, "A", 1, 0, 3999);
-  uint32_t count;
-  ps_error error;
-  ps_cursor cursor = cursor_at(BASE, 0);
-  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, NULL, &count, &error));
-  cursor = cursor_at(BASE, 0);
-  cursor.stale_above = BASE;
-  CHECK(PS_STOP_STALE, scan_all(segment, &cursor, NULL, &count, &error));
-  CHECK(BASE + second, cursor.offset);
-  CHECK(2, cursor.records);
-  CHECK_TEXT("record at offset 12510: stale: store time 3999 is over 3000 ms "
-             "before the 7000 of the record at 12399",
-             error.text);
-  cursor = cursor_at(BASE, 0);
-  cursor.stale_above = BASE + second + 1;
-  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, NULL, &count, &error));
-}
-
-/* Extreme store times are compared without overflow. */
-static void extreme_store_times_are_compared(void) {
-  static uint8_t segment[SEGMENT];
-  uint32_t at = 0;
-  add(segment, &at, "A", 1, 0, INT64_MAX);
-  add(segment, &at, "A", 1, 0, INT64_MIN);
-  uint32_t count;
-  ps_error error;
-  ps_cursor cursor = cursor_at(BASE, 0);
-  cursor.stale_above = 0;
-  CHECK(PS_STOP_STALE, scan_all(segment, &cursor, NULL, &count, &error));
-  CHECK(1, cursor.records);
-}
 
 /* Each topic has one id, in the order of appearance, if it is wanted. */
 static void topics_are_numbered_as_they_appear(void) {
@@ -423,13 +384,142 @@ static void records_without_a_property_crc_are_counted(void) {
   CHECK_TEXT("record at offset 12419: it has no property CRC", error.text);
 }
 
+/* ---- Copied property CRCs ----------------------------------------------- */
+
+/* Three records with property CRCs; starts[3] is their end. */
+static void add_three(uint8_t *segment, uint32_t *starts) {
+  memset(segment, 0, SEGMENT);
+  starts[0] = 0;
+  for (uint32_t i = 0; i < 3; i++) {
+    starts[i + 1] = starts[i];
+    add(segment, &starts[i + 1], "A", 10 + i, 1, 1);
+  }
+}
+
+/* The second record gets the property CRC of the first, as a broker writes it
+ * that copies a message with its properties. */
+static void copy_crc(uint8_t *segment, const uint32_t *starts) {
+  memcpy(segment + starts[2] - PS_CRC_AREA, segment + starts[1] - PS_CRC_AREA,
+         PS_CRC_AREA);
+}
+
+/* The property CRC of another record is a stop, or is passed, told in its row
+ * and counted, if the body CRC holds. */
+static void a_copied_property_crc_is_passed_on_request(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t starts[4], count;
+  ps_record rows[ROWS];
+  ps_error error;
+  add_three(segment, starts);
+  copy_crc(segment, starts);
+  ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+  CHECK(PS_STOP_PROPERTY, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(BASE + starts[1], cursor.offset);
+  CHECK(0, cursor.differs);
+  for (uint32_t has_rows = 0; has_rows < 2; has_rows++) {
+    cursor = cursor_at(BASE, ALL_CHECKS | PS_PASS_COPIED);
+    CHECK(PS_STOP_ZERO,
+          scan_all(segment, &cursor, has_rows ? rows : NULL, &count, &error));
+    CHECK(BASE + starts[3], cursor.offset);
+    CHECK(has_rows ? 3 : 0, count);
+    CHECK(3, cursor.records);
+    CHECK(1, cursor.unproved);
+    CHECK(1, cursor.differs);
+  }
+  for (uint32_t i = 0; i < 3; i++)
+    CHECK(PS_PROOF_BODY | PS_HAS_PROPERTY |
+              (i == 1 ? PS_PROOF_DIFFERS : PS_PROOF_PROPERTY),
+          rows[i].proof);
+  cursor = cursor_at(BASE, PS_CHECK_BODY | PS_PASS_COPIED);
+  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, rows, &count, &error));
+  CHECK(PS_PROOF_BODY | PS_HAS_PROPERTY, rows[1].proof); /* it was not asked */
+  CHECK(0, cursor.unproved);
+  CHECK(0, cursor.differs);
+}
+
+/* Checked once, only a record whose property CRC differs is proved by its body
+ * CRC, and so it is where the body is not to be checked. */
+static void one_proof_becomes_the_body_where_the_property_crc_differs(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t starts[4], count;
+  ps_record rows[ROWS];
+  ps_error error;
+  add_three(segment, starts);
+  copy_crc(segment, starts);
+  for (uint32_t is_once = 0; is_once < 2; is_once++) {
+    ps_cursor cursor = cursor_at(BASE, PS_CHECK_PROPERTY | PS_PASS_COPIED);
+    if (is_once)
+      cursor.checks |= PS_CHECK_BODY | PS_CHECK_ONCE;
+    CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, rows, &count, &error));
+    CHECK(3, count);
+    CHECK(PS_HAS_PROPERTY | PS_PROOF_PROPERTY, rows[0].proof);
+    CHECK(PS_HAS_PROPERTY | PS_PROOF_BODY | PS_PROOF_DIFFERS, rows[1].proof);
+    CHECK(PS_HAS_PROPERTY | PS_PROOF_PROPERTY, rows[2].proof);
+    CHECK(1, cursor.unproved);
+    CHECK(1, cursor.differs);
+  }
+}
+
+/* Where the body CRC does not hold either, the record is bad, whichever checks
+ * are asked for. */
+static void a_copied_property_crc_does_not_excuse_the_body(void) {
+  static const uint32_t more[] = {0, PS_CHECK_BODY,
+                                  PS_CHECK_BODY | PS_CHECK_ONCE};
+  static uint8_t segment[SEGMENT];
+  uint32_t starts[4], count;
+  ps_error error;
+  add_three(segment, starts);
+  segment[starts[1] + 90] ^= 1; /* in the body */
+  for (uint32_t is_copied = 0; is_copied < 2; is_copied++) {
+    if (is_copied)
+      copy_crc(segment, starts);
+    for (uint32_t i = 0; i < 3; i++) {
+      ps_cursor cursor =
+          cursor_at(BASE, PS_CHECK_PROPERTY | PS_PASS_COPIED | more[i]);
+      CHECK(PS_STOP_BODY, scan_all(segment, &cursor, NULL, &count, &error));
+      CHECK(BASE + starts[1], cursor.offset);
+      CHECK(1, cursor.records);
+      CHECK(0, cursor.unproved);
+      CHECK(0, cursor.differs);
+      CHECK_TRUE(strstr(error.text, ": body CRC 0x") != NULL);
+    }
+  }
+}
+
+/* A property CRC of which a few bytes changed is passed as one that differs,
+ * but is not there where one is needed. */
+static void a_damaged_property_crc_is_passed_like_a_copied_one(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t starts[4], count;
+  ps_record rows[ROWS];
+  ps_error error;
+  for (uint32_t at = 1; at <= PS_CRC_AREA; at++) {
+    add_three(segment, starts);
+    segment[starts[2] - at] ^= 0x80;
+    ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+    CHECK(PS_STOP_PROPERTY, scan_all(segment, &cursor, NULL, &count, &error));
+    cursor = cursor_at(BASE, ALL_CHECKS | PS_PASS_COPIED);
+    CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, rows, &count, &error));
+    CHECK(3, count);
+    CHECK(PS_PROOF_BODY | PS_PROOF_DIFFERS, rows[1].proof);
+    CHECK(1, cursor.unproved);
+    CHECK(1, cursor.differs);
+    cursor = cursor_at(BASE, ALL_CHECKS | PS_PASS_COPIED | PS_NEED_PROPERTY);
+    CHECK(PS_STOP_PROPERTY, scan_all(segment, &cursor, NULL, &count, &error));
+    CHECK(BASE + starts[1], cursor.offset);
+    CHECK(0, cursor.differs);
+  }
+}
+
+/* ---- Descriptions ------------------------------------------------------- */
+
 /* A cut writes where others read, so a bad record may have become anything by
  * the time it is described: another size, whole, garbage. No byte behind the
  * readable ones is touched, and there is always a line. */
 static void a_record_that_changes_under_its_reader_is_described(void) {
   static const uint32_t reasons[] = {
-      PS_STOP_SIZE, PS_STOP_MAGIC,    PS_STOP_BLANK,  PS_STOP_LENGTHS,
-      PS_STOP_BODY, PS_STOP_PROPERTY, PS_STOP_OFFSET, PS_STOP_FIELDS};
+      PS_STOP_SIZE, PS_STOP_MAGIC,    PS_STOP_BLANK, PS_STOP_LENGTHS,
+      PS_STOP_BODY, PS_STOP_PROPERTY, PS_STOP_OFFSET};
   static uint8_t segment[SEGMENT];
   uint32_t size = 0;
   add(segment, &size, "A", 100, 1, 1);
@@ -442,7 +532,7 @@ static void a_record_that_changes_under_its_reader_is_described(void) {
       bytes[(random >> 33) % (k == 0 ? 4 : size)] = (uint8_t)(random >> 56);
     }
     ps_error error = {0};
-    ps_parse_describe(&error, reasons[i / 4 % 8], bytes, size, SEGMENT, BASE);
+    ps_parse_describe(&error, reasons[i / 4 % 7], bytes, size, SEGMENT, BASE);
     CHECK(PS_E_CORRUPT, error.status);
   }
   memcpy(bytes, segment, size);
@@ -466,9 +556,11 @@ CHECK_MAIN(CASE(random_segments_equal_the_slow_reader),
            CASE(a_scan_goes_on_where_the_rows_were_full),
            CASE(no_byte_at_the_limit_is_read),
            CASE(a_segment_cut_anywhere_keeps_its_whole_records),
-           CASE(a_store_time_that_falls_back_is_stale),
-           CASE(extreme_store_times_are_compared),
            CASE(topics_are_numbered_as_they_appear),
            CASE(tags_codes_are_filled_if_wanted),
            CASE(records_without_a_property_crc_are_counted),
+           CASE(a_copied_property_crc_is_passed_on_request),
+           CASE(one_proof_becomes_the_body_where_the_property_crc_differs),
+           CASE(a_copied_property_crc_does_not_excuse_the_body),
+           CASE(a_damaged_property_crc_is_passed_like_a_copied_one),
            CASE(a_record_that_changes_under_its_reader_is_described))

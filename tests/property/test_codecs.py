@@ -15,7 +15,7 @@ from lib.oracle.strategies import message_of, specs
 from pystore import Check, CorruptError, Message
 from pystore.core.scan import check_record
 
-ALL = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.FIELDS | Check.TAGS
+ALL = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TAGS
 HOSTS = ("127.0.0.1:10911", "[2001:db8::7]:1")
 
 forms = st.builds(

@@ -44,6 +44,7 @@ from pystore import (
     OffsetOutOfRange,
     Route,
 )
+from pystore.core.options import AckName
 
 SEGMENT = 8192
 BODY_MAX = 900
@@ -111,7 +112,7 @@ class LogMachine(RuleBasedStateMachine):
         self.store_ms = done.store_ms
 
     @rule(spec=specs(BODY_MAX), ack=st.sampled_from(["leader", "leader-synced"]))
-    def append(self, spec: Spec, ack: str) -> None:
+    def append(self, spec: Spec, ack: AckName) -> None:
         """
         One message.
         """
@@ -265,8 +266,11 @@ class LogMachine(RuleBasedStateMachine):
         cut = data.draw(st.none() | st.sampled_from(self.model.cuts))
         deleted = data.draw(st.integers(0, self.model.end + SEGMENT))
 
+        held = []  # a handle that is forgotten is closed
+
         def work(report: Callable[[object], object]) -> None:
             log = CommitLog(self.root, **self.options)
+            held.append(log)
             if cut is not None:
                 log.cut(cut)
             report(log.append_batch(map(message_of, batch)))

@@ -69,7 +69,7 @@ def dump(store: Path) -> str:
     """
     Returns all records, one a line.
     """
-    done = run("dump", store, "--bodies")
+    done = run("dump", store, "--bodies", "--digests")
     assert done.exit_code == 0, done.output
     return done.stdout
 

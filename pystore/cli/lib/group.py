@@ -26,7 +26,7 @@ from pystore.cli.lib.exit_codes import (
 )
 from pystore.errors import PystoreError
 
-__all__ = ["CommandGroup", "json_option", "store_argument"]
+__all__ = ["CommandGroup", "StorePath", "StoreText", "json_option", "store_argument"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -44,7 +44,52 @@ def store_argument(command: _Function) -> _Function:
     """
     Adds the store directory to a command, as its argument ``store``.
     """
-    return click.argument("store", type=click.Path(path_type=Path))(command)
+    return click.argument("store", type=StorePath())(command)
+
+
+class StorePath(click.Path):
+    """
+    A path that is not empty: an unset variable must not mean the current directory.
+
+    Args:
+        options: those of `click.Path`.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401
+        # A path that this user may not read is no wrong usage: the command says so.
+        super().__init__(path_type=Path, readable=False, **options)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """
+        Returns the path.
+        """
+        if not os.fspath(value):
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class StoreText(click.types.StringParamType):
+    """
+    As `StorePath`, for a pattern of paths.
+    """
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """
+        Returns the pattern.
+        """
+        if not value:
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class CommandGroup(click.Group):
@@ -88,6 +133,9 @@ class CommandGroup(click.Group):
         Runs the command that the arguments name, then ends the process.
         """
         options["standalone_mode"] = False
+        if sys.stdout is None:
+            # The shell closed it: `>&-`.
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         try:
             code = super().main(*arguments, **options)
         except click.ClickException as error:

@@ -15,9 +15,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interruption", "interruptible"]
+from pystore.cli.lib.exit_codes import DONE, INTERRUPTED
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+__all__ = [
+    "Interruption",
+    "interruptible",
+    "service_exit_code",
+    "signals_to_handle",
+]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def signals_to_handle() -> list[signal.Signals]:
+    """
+    Returns the signals that ask a command to stop: Ctrl-C, a service manager, and the
+    end of the terminal unless ``nohup`` ignores it.
+    """
+    return [
+        number
+        for number in _SIGNALS
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+    ]
+
+
+def service_exit_code(number: int) -> int:
+    """
+    Returns the exit code of a service that a signal stopped cleanly: 0, except for
+    Ctrl-C. A service manager counts any other code as a failure.
+    """
+    return INTERRUPTED if number == signal.SIGINT else DONE
 
 
 class Interruption:
@@ -60,12 +87,15 @@ class Interruption:
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """
-    Inside the block, SIGINT and SIGTERM only set the signal number.
+    Inside the block, SIGINT, SIGTERM and SIGHUP only set the signal number.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     interruption = Interruption(reading)
-    before = {number: signal.signal(number, interruption.note) for number in _SIGNALS}
+    before = {
+        number: signal.signal(number, interruption.note)
+        for number in signals_to_handle()
+    }
     woken = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield interruption

@@ -19,7 +19,14 @@ from pystore.text import SCHEMA_VERSION
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["echo_json", "lines_text", "pairs_text", "table_text", "verdict_text"]
+__all__ = [
+    "echo_json",
+    "json_line",
+    "lines_text",
+    "pairs_text",
+    "table_text",
+    "verdict_text",
+]
 
 _INDENT = 4
 _UNLIMITED = 1_000_000
@@ -29,8 +36,15 @@ def echo_json(report: Mapping[str, Any]) -> None:
     """
     Prints one JSON object on one line; ``schemaVersion`` comes first.
     """
+    click.echo(json_line(report))
+
+
+def json_line(report: Mapping[str, Any]) -> str:
+    """
+    Returns what `echo_json` prints.
+    """
     whole = {"schemaVersion": SCHEMA_VERSION, **report}
-    click.echo(json.dumps(whole, ensure_ascii=False))
+    return json.dumps(whole, ensure_ascii=False)
 
 
 def verdict_text(text: str, *, is_good: bool) -> str:

@@ -30,7 +30,8 @@ _PLACES = {
 )
 def spark() -> None:
     """
-    Jobs that read stores on Spark. They need Java 17 or 21 and the extra "spark".
+    Jobs that read stores on Spark. They need Java 17 or 21 and the extra "spark"; with
+    a server of Spark Connect no Java, but the extra "connect".
 
     Without --master a job runs on this machine, on every processor. A script for
     spark-submit has two lines: "from pystore.cli import main" and "main()".
@@ -44,6 +45,7 @@ def master_option(command: _Function) -> _Function:
     return click.option(
         "--master",
         metavar="URL",
-        help="Where to run, for example local[2] or spark://host:7077. By default the "
-        "master of spark-submit, else local[*].",
+        help="Where to run, for example local[2] or spark://host:7077, or "
+        "sc://host:15002 for a server of Spark Connect. By default the master of "
+        "spark-submit, else local[*].",
     )(command)

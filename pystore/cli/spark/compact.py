@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, error_line
-from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.group import StorePath, json_option, store_argument
 from pystore.cli.lib.output import echo_json, table_text
 from pystore.cli.spark import master_option
 from pystore.errors import CorruptError, InvalidError
@@ -47,7 +47,7 @@ _SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "32768"}
 @store_argument
 @click.option(
     "--into",
-    type=click.Path(path_type=Path),
+    type=StorePath(),
     metavar="DIR",
     help="Write the compaction store DIR/compaction. By default nothing is written.",
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
-from pystore.cli.lib.group import json_option
+from pystore.cli.lib.group import StorePath, json_option
 from pystore.cli.lib.output import echo_json
 from pystore.cli.spark import master_option
 from pystore.errors import InvalidError
@@ -41,7 +41,7 @@ Example: export new records of the orders topics, with bodies; run it again late
     "--into",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    type=StorePath(file_okay=False, resolve_path=True),
     help="Directory of the export: a new one, or one to continue. Every host that runs "
     "tasks must have it under this path.",
 )

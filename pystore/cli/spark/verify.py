@@ -6,22 +6,26 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED
-from pystore.cli.lib.group import json_option
+from pystore.cli.lib.group import StorePath, StoreText, json_option
 from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.sizes import parse_size
 from pystore.cli.spark import master_option
 from pystore.fs.layout import COMMIT_LOG
 from pystore.text import count_text, rate_text, seconds_text, size_text
+from pystore.verify.coverage import UNCOVERED_FIELDS
 
 if TYPE_CHECKING:
     from pystore.spark.verify.run import VerifyRun
+    from pystore.spark.verify.task import SegmentCheck
 
 __all__ = ["verify"]
 
@@ -33,7 +37,7 @@ Examples: compare three replicas; check 100 GB each hour
 
 
 @click.command(short_help="Check stores, and compare replicas.", epilog=_EXAMPLE)
-@click.argument("stores", metavar="STORE...", nargs=-1, required=True)
+@click.argument("stores", type=StoreText(), metavar="STORE...", nargs=-1, required=True)
 @click.option(
     "--replicas",
     type=click.Choice(["auto", "all", "none"]),
@@ -43,7 +47,7 @@ Examples: compare three replicas; check 100 GB each hour
 )
 @click.option(
     "--into",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=StorePath(file_okay=False),
     metavar="DIR",
     help="Write the round here: audit/round=N/ (Parquet), summary.json, report.html.",
 )
@@ -52,15 +56,23 @@ Examples: compare three replicas; check 100 GB each hour
     type=click.IntRange(0, 100),
     default=100,
     metavar="PERCENT",
-    help="Read only this share of each segment's blocks, other blocks in each round. "
-    "Records are then checked in the first block only.",
+    help="Read only this share of each segment's blocks, other blocks in each round, "
+    "and check the records in them.",
 )
 @click.option(
     "--budget",
     callback=parse_size,
     metavar="SIZE",
-    help="Read at most SIZE in a round: first segments that were never checked, then "
-    "those with the oldest check. Needs --into, which keeps the rounds.",
+    help="Read at most SIZE in a round: first segments that are known to be bad, then "
+    "those that were never checked, then those with the oldest check. Needs --into, "
+    "which keeps the rounds.",
+)
+@click.option(
+    "--forget",
+    type=StorePath(),
+    metavar="STORE",
+    multiple=True,
+    help="A store of earlier rounds that is out of service. May be repeated.",
 )
 @click.option("--continuous", is_flag=True, help="Run round after round, until Ctrl-C.")
 @click.option(
@@ -83,6 +95,7 @@ def verify(
     into: Path | None,
     sample: int,
     budget: int | None,
+    forget: tuple[Path, ...],
     continuous: bool,
     rounds: int | None,
     pause: float,
@@ -95,45 +108,99 @@ def verify(
     STORE is a root, a glob or a file: URL. The job checks records, checksums, queue
     offsets, consume queues, epochs and seals, and compares replicas block by block.
     Each segment of each store gets a verdict with its evidence: OK, UNSEALED (valid,
-    but there is no seal and no replica to compare with), ABSENT, CORRUPT, DIVERGENT,
-    ORPHAN or UNKNOWN.
+    but there is no seal and no replica to compare with), SAMPLED (the blocks that were
+    read are right), ABSENT, CORRUPT, DIVERGENT, ORPHAN or UNKNOWN.
 
     The exit code is 1 if an operator has to act, and 3 if something could not be
-    checked.
+    checked. With --into, it is that of the newest verdicts over all rounds.
     """
     # PySpark is needed from here on; other commands must not need it. Spark takes
     # seconds to start, so options and paths are checked first.
-    from pystore.spark.plan.paths import find_stores  # noqa: PLC0415
+    from pystore.spark.plan.paths import find_roots  # noqa: PLC0415
 
     if budget is not None and into is None:
         raise click.UsageError("--budget needs --into DIR, which keeps the rounds")
-    find_stores(stores)
+    find_roots(stores)
     from pystore.spark.session import open_session  # noqa: PLC0415
     from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
-    from pystore.spark.verify.rounds import (  # noqa: PLC0415
-        last_verified,
-        next_round,
-        oldest_first,
-    )
+    from pystore.spark.verify.round_log import lock_rounds  # noqa: PLC0415
     from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
 
     code = DONE
     count = rounds or (None if continuous else 1)
-    with open_session("pystore spark verify", master) as session:
+    with ExitStack() as stack:
+        if into is not None:
+            # A second job into this folder is refused before it reads for hours.
+            stack.enter_context(lock_rounds(into))
+        session = stack.enter_context(open_session("pystore spark verify", master))
+        check = partial(
+            verify_stores, on_spark(session), stores, replicas=replicas, percent=sample
+        )
         for index in itertools.count() if count is None else range(count):
             if index:
                 time.sleep(pause)
-            found = verify_stores(
-                on_spark(session),
-                stores,
-                replicas=replicas,
-                percent=sample,
-                number=next_round(into) if into else index,
-                choose=oldest_first(last_verified(into), budget)
-                if into and budget
-                else None,
-            )
-            code = _worst(code, _report(found, into, as_json=as_json))
+            if into is None:
+                found = check(number=index, note=partial(_progress, index))
+                code = _worst(code, _report(found, as_json=as_json))
+            else:
+                done = _kept_round(check, into, budget, forget, as_json=as_json)
+                code = _worst(code, done)
+    return code
+
+
+def _progress(number: int, _: Sequence[SegmentCheck], left: int) -> None:
+    if left:
+        text = f"round {number}: {count_text(left)} segments are left to check"
+        click.echo(text, err=True)
+
+
+def _kept_round(
+    check: Callable[..., VerifyRun],
+    into: Path,
+    budget: int | None,
+    forget: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> int:
+    """
+    Runs a round that knows the ones before, prints and writes it. Returns the exit code
+    of the newest verdicts.
+    """
+    from pystore.spark.verify.output import write_output  # noqa: PLC0415
+    from pystore.spark.verify.past import (  # noqa: PLC0415
+        merge_rounds,
+        with_lost_stores,
+    )
+    from pystore.spark.verify.round_log import RoundLog, read_seen  # noqa: PLC0415
+    from pystore.spark.verify.rounds import (  # noqa: PLC0415
+        last_verified,
+        load_past,
+        next_round,
+        oldest_first,
+    )
+
+    past, seen, number = load_past(into), read_seen(into), next_round(into)
+    for (store, segment), texts in seen.items():
+        text = f"a round that was stopped saw: {store} segment {segment}: "
+        click.echo(text + "; ".join(texts), err=True)
+    bad = dict.fromkeys(seen, ()) | past.bad
+    choose = oldest_first(last_verified(into), budget, bad) if budget else None
+    log = RoundLog(into, number)
+
+    def note(checks: Sequence[SegmentCheck], left: int) -> None:
+        log.note(checks)
+        _progress(number, checks, left)
+
+    found = check(number=number, choose=choose, past=past.bad, note=note)
+    gone = {str(one.absolute()) for one in forget}
+    found = with_lost_stores(past, found, gone)
+    newest = merge_rounds(past, found, gone)
+    # What was found is told even if it cannot be written.
+    code = _report(newest, into, as_json=as_json)
+    if log.problem is not None:
+        click.echo(f"warning: {log.problem}", err=True)
+    write_output(into, found, newest)
+    log.publish()
     return code
 
 
@@ -141,25 +208,22 @@ def _worst(code: int, other: int) -> int:
     return BAD if BAD in (code, other) else max(code, other)
 
 
-def _report(found: VerifyRun, into: Path | None, *, as_json: bool) -> int:
+def _report(newest: VerifyRun, into: Path | None = None, *, as_json: bool) -> int:
     """
-    Writes and prints a round, and returns its exit code.
+    Prints a round, and returns the exit code of the newest verdicts.
     """
-    from pystore.spark.verify.output import write_output  # noqa: PLC0415
     from pystore.spark.verify.summary import (  # noqa: PLC0415
         is_bad,
         is_unfinished,
         summary_of,
     )
 
-    report = summary_of(found)
-    if into is not None:
-        write_output(into, found)
+    report = summary_of(newest)
     if as_json:
         echo_json(report)
     else:
         click.echo("\n".join(_lines(report, into)))
-    return BAD if is_bad(found) else UNFINISHED if is_unfinished(found) else DONE
+    return BAD if is_bad(newest) else UNFINISHED if is_unfinished(newest) else DONE
 
 
 def _lines(report: dict[str, Any], into: Path | None) -> Iterator[str]:
@@ -175,11 +239,22 @@ def _lines(report: dict[str, Any], into: Path | None) -> Iterator[str]:
     )
     for one in report["findings"]:
         where = one["store"]
-        if one["name"]:
+        if one["name"] and one["verdict"] == "ORPHAN":
             where += f"/{COMMIT_LOG}/{one['name']}"
-        elif one["segment"] is not None:
+        elif one["name"]:
+            where += f" {one['name']}"
+        if one["segment"] is not None:
             where += f" segment {one['segment']}"
         yield f"  {one['verdict']}: {where}"
         yield from (f"    {line}" for line in one["evidence"])
+    if report["uncoveredBytes"]:
+        size = size_text(report["uncoveredBytes"])
+        fields = ", ".join(UNCOVERED_FIELDS)
+        yield f"  no checksum covers {size} of the records: {fields}"
+    if report["notes"]:
+        yield (
+            f"  {count_text(report['notes'])} notes on queue offsets, which are no "
+            "damage by themselves: see evidence in the rows"
+        )
     if into is not None:
         yield f"report: {into / 'report.html'}"

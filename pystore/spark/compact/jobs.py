@@ -9,6 +9,7 @@ twice, or at the same time as its copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ from pystore.spark.compact.copy import COPIED, COPIED_OF, copy_records
 from pystore.spark.compact.layout import PLACES, QueueLayout, lay_out
 from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED, scan_segment
-from pystore.spark.session import job_errors
+from pystore.spark.session import described, job_errors
+from pystore.spark.task_runner import parallelism_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +52,7 @@ class SparkJobs:
         Raises:
             UnavailableError: a task failed.
         """
-        with job_errors():
+        with self._job("count", plan):
             rows = self._places(plan, with_records=False).collect()
         return [row.text for row in rows]
 
@@ -63,7 +65,7 @@ class SparkJobs:
             UnavailableError: a task failed.
         """
         path = work.rows.as_uri()
-        with job_errors():
+        with self._job("plan", work.plan):
             rows = self._places(work.plan, with_records=True)
             rows.write.mode("overwrite").parquet(path)
             kept = self._session.read.schema(PLACES).parquet(path)
@@ -93,7 +95,7 @@ class SparkJobs:
         def copy(batches: RecordBatches) -> Iterator[pa.RecordBatch]:
             return copy_records(batches, plan, names, Path(folder))
 
-        with job_errors():
+        with self._job("copy", plan):
             rows = self._session.read.schema(PLACES).parquet(work.rows.as_uri())
             is_pending = (F.col("kind") == RECORD) & ~F.col("segment").isin(list(done))
             pending = rows.where(is_pending).select(*COPIED_OF)
@@ -101,6 +103,12 @@ class SparkJobs:
                 len(plan.bases), "segment"
             ).sortWithinPartitions("segment", "offset")
             ordered.mapInArrow(copy, COPIED).collect()
+
+    @contextmanager
+    def _job(self, step: str, plan: CompactionPlan) -> Iterator[None]:
+        text = f"pystore compact {plan.store}: {step}".replace(",", " ")
+        with job_errors(), described(self._session, text):
+            yield
 
     def _places(self, plan: CompactionPlan, *, with_records: bool) -> DataFrame:
         segments = len(plan.bases)
@@ -117,7 +125,7 @@ class SparkJobs:
             F.col("last").alias("offset"),
             "value",
         )
-        parts = max(2, self._session.sparkContext.defaultParallelism)
+        parts = max(2, parallelism_of(self._session))
         ordered = rows.repartition(parts, "queue").sortWithinPartitions(
             "queue", "kind", "offset"
         )

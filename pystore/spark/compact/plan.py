@@ -13,18 +13,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.errors import OffsetOutOfRange, PystoreError
-from pystore.fs.layout import CHECKPOINT
-from pystore.rocketmq.checkpoint_file import parse_checkpoint
+from pystore.errors import CorruptError, OffsetOutOfRange, PystoreError
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
+from pystore.spark.plan.confirmed import confirmed_end
 from pystore.spark.plan.split import Split
-from pystore.spark.plan.store_files import read_epoch_table, read_if_present
 from pystore.store.open_reader import binding_page, open_reader
 
 __all__ = ["CompactionChoice", "CompactionPlan", "is_unchanged", "make_plan"]
+
+_OPTIONS = LogOptions(serves_ill=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +137,14 @@ def make_plan(store: Path, choice: CompactionChoice) -> CompactionPlan:
     Raises:
         NotAStoreError, StorageError: the store cannot be read.
         FormatError: its epoch file or its checkpoint cannot be read.
+        CorruptError: a segment is missing, short or unreadable.
     """
-    log, _ = open_reader(store, LogOptions())
+    log, _ = open_reader(store, _OPTIONS)
     with log:
         ends = log.ends()
         page = binding_page(store)
-        bound = min(ends.published_end, _confirmed(store, log, page))
+        bound = confirmed_end(store, ends, is_live=page is not None)
+        _require_served(log, bound)
         bases = [base for base in log.segments() if base < bound]
         end, last = _last_record(log, bases, bound)
         return CompactionPlan(
@@ -163,9 +164,10 @@ def is_unchanged(plan: CompactionPlan) -> bool:
     Whether the store still has all input of a plan, unchanged.
     """
     try:
-        log, _ = open_reader(Path(plan.store), LogOptions())
+        log, _ = open_reader(Path(plan.store), _OPTIONS)
         with log:
             ends = log.ends()
+            _require_served(log, plan.end)
             if plan.end > ends.published_end or plan.segment_size != ends.segment_size:
                 return False
             if not set(plan.bases) <= set(log.segments()):
@@ -177,24 +179,21 @@ def is_unchanged(plan: CompactionPlan) -> bool:
         return False
 
 
-def _confirmed(store: Path, log: LogReader, page: LivePage | None) -> int:
+def _require_served(log: LogReader, bound: int) -> None:
     """
-    The confirm offset; the end of the log, if the store has no replicas.
-
-    A store has replicas if it has epochs, or if its live page has a confirm offset.
+    Makes sure that every record below a bound can be read: one that is missing may be
+    the latest of its key, so an older one, or a tombstone's key, would come back.
     """
-    ends = log.ends()
-    if page is not None and ends.confirm_offset:
-        return ends.confirm_offset
-    epochs = read_epoch_table(store)
-    if epochs is None or not epochs.entries:
-        return ends.published_end
-    if page is not None:
-        return ends.confirm_offset
-    times = read_if_present(store / CHECKPOINT)
-    if times is None:
-        return ends.published_end
-    return parse_checkpoint(times, str(store / CHECKPOINT)).confirm_offset
+    lost = [one for one in log.ill() if one.offset < bound]
+    if lost:
+        first, more = lost[0], len(lost) - 1
+        also = f" (and {more} more)" if more else ""
+        raise CorruptError(
+            f"{first.path}: {first.reason}: offsets {first.offset} to "
+            f"{min(first.end, bound)} are missing{also}: nothing was compacted",
+            offset=first.offset,
+            path=first.path,
+        )
 
 
 def _last_record(

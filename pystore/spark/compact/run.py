@@ -4,15 +4,15 @@ Runs a compaction from the plan to the rename, or a survey, which writes nothing
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pystore.core.lock import Lock
-from pystore.errors import CorruptError, FullError, InvalidError
+from pystore.errors import CorruptError, InvalidError
 from pystore.fs.atomic import storage_error
+from pystore.fs.free_space import require_free
 from pystore.spark.compact.checkpoint import (
     CompactionWork,
     begin_work,
@@ -203,10 +203,9 @@ def _published(store: Path, into: Path, choice: CompactionChoice) -> Compaction 
 
 def _check_space(into: Path, layouts: Sequence[QueueLayout], done: int) -> None:
     needed = sum(layout.output_bytes for layout in layouts) - done
-    free = shutil.disk_usage(into).free
-    if needed > free:
-        raise FullError(
-            f"{into}: {free} bytes are free, and the compaction takes {needed}: make "
-            "space, or give a directory on another disk; finished work is kept",
-            path=str(into),
-        )
+    require_free(
+        into,
+        needed,
+        "the compaction",
+        "make space, or give a directory on another disk; finished work is kept",
+    )

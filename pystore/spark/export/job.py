@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pystore.spark.export.commit import Commit
 from pystore.spark.export.run import ExportRequest, run_export
 from pystore.spark.export.task import ExportTask, TaskResult, write_task
-from pystore.spark.session import job_errors
+from pystore.spark.task_runner import parallelism_of, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,10 +32,9 @@ def export(session: SparkSession, request: ExportRequest) -> Commit | None:
     Raises:
         PystoreError: as `run_export`; `UnavailableError`: a task failed.
     """
-    context = session.sparkContext
 
     def run(tasks: Sequence[ExportTask]) -> list[TaskResult]:
-        return context.parallelize(tasks, len(tasks)).map(write_task).collect()
+        into = f"pystore export into {request.into}".replace(",", " ")
+        return run_tasks(session, tasks, write_task, description=into)
 
-    with job_errors():
-        return run_export(request, run, context.defaultParallelism)
+    return run_export(request, run, parallelism_of(session))

@@ -7,20 +7,27 @@ stream's checkpoint: an offset alone does not show that a log was cut and grew a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.errors import CutError, OffsetOutOfRange, PystoreError
+from pystore.bindings.row import Check
+from pystore.errors import CorruptError, CutError, OffsetOutOfRange, PystoreError
 from pystore.spark.export.commit import LogGap
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.plan.splits import plan_range
+from pystore.spark.scan.core_segment import CoreSegment
+from pystore.spark.scan.ill_segment import IllSegment
+from pystore.spark.source.followed_log import FollowedLog
 from pystore.spark.source.offsets import StreamOffset
 from pystore.spark.source.record_walk import first_from
-from pystore.spark.source.tail import FollowedStore, StoreSnapshot
+from pystore.spark.source.tail import StoreSnapshot
 
 __all__ = ["ExportBounds", "StoreExport"]
+
+_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +53,13 @@ class StoreExport:
     The part of a run that exports one store.
 
     Args:
-        store: root of the store.
-        before: exported end of the last run; ``None``: the store is new.
+        log: the log.
+        before: exported end of the last run; ``None``: the log is new.
         bounds: of the export.
 
     Attributes:
-        store: root of the store.
+        key: of the log's position.
+        store: root of the store that is read.
         from_offset: the first offset to read.
         exported_end: exported end after this run.
         gap: that the run leaves; ``None``: no gap.
@@ -64,20 +72,25 @@ class StoreExport:
     """
 
     def __init__(
-        self, store: Path, before: StreamOffset | None, bounds: ExportBounds
+        self, log: FollowedLog, before: StreamOffset | None, bounds: ExportBounds
     ) -> None:
-        self.store = str(store)
-        self._followed = FollowedStore(store, published=False)
+        self.key = log.key
+        self._followed = log.store(before)
         with self._followed.snapshot() as snapshot:
+            self.store = snapshot.store
             self.from_offset, self.gap = _start(snapshot, before, bounds)
             top = snapshot.top
             if bounds.to_offset is not None:
                 top = min(top, first_from(snapshot.log, bounds.to_offset, snapshot.end))
             self.exported_end = StreamOffset(self.from_offset)
             if top > self.from_offset:
-                self.exported_end = snapshot.last(self.from_offset, top)
+                self.exported_end = snapshot.last(self.from_offset, top, before)
             elif before and not self.gap:
                 self.exported_end = before
+            elif before:
+                self.exported_end = snapshot.last(
+                    self.from_offset, self.from_offset, before
+                )
             self._generation = snapshot.generation
 
     @property
@@ -114,6 +127,31 @@ class StoreExport:
                 generation=self._generation,
             )
 
+    def require_served(self, splits: Iterable[Split]) -> None:
+        """
+        Makes sure that no record of the range is missing, as far as it is known before
+        a task begins.
+
+        Args:
+            splits: of all stores.
+
+        Raises:
+            CorruptError: a segment is missing, short or unreadable.
+        """
+        for split in splits:
+            if split.store != self.store or split.ill is None:
+                continue
+            with IllSegment(split, _open) as segment:
+                lost = segment.lost()
+            if lost is not None:
+                raise CorruptError(
+                    f"{split.path}: {lost.text}: offsets {lost.offset} to "
+                    f"{lost.offset + lost.size} are missing, and nothing was exported: "
+                    "--on-damage skip exports the rest and records the range",
+                    offset=lost.offset,
+                    path=split.path,
+                )
+
     def require_unchanged(self) -> None:
         """
         Makes sure that the log was not cut while it was read.
@@ -122,7 +160,7 @@ class StoreExport:
             CutError: it was cut below the end of the range.
         """
         with self._followed.snapshot() as snapshot:
-            if not snapshot.holds(self.exported_end):
+            if self.size and not snapshot.holds(self.exported_end):
                 raise CutError(
                     f"{self.store}: the log was cut below offset "
                     f"{self.exported_end.offset} while it was exported: nothing was "
@@ -130,6 +168,10 @@ class StoreExport:
                     offset=self.exported_end.offset,
                     path=self.store,
                 )
+
+
+def _open(split: Split) -> CoreSegment:
+    return CoreSegment(split, Check.OFFSET, _ROWS)
 
 
 def _start(
@@ -146,10 +188,8 @@ def _start(
     if at < snapshot.min_offset:
         start = snapshot.min_offset
         reason = f"offsets {at} to {start} were deleted before they were exported"
-    elif not snapshot.holds(before):
-        # Records written since the cut are new. The live page may have its offset.
-        start = min(snapshot.cut_offset, snapshot.end)
-        start = max(snapshot.min_offset, start if start <= at else snapshot.end)
+    elif not snapshot.holds(before) and not snapshot.lags(before):
+        start = snapshot.fork(before)
         reason = f"the log was cut below offset {at}, where the last run ended"
         kind = CutError
     elif at < bounds.from_offset:

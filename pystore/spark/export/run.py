@@ -27,9 +27,13 @@ from pystore.spark.export.publish import (
     staging,
 )
 from pystore.spark.export.resume import ExportBounds, StoreExport
+from pystore.spark.export.space import require_space
 from pystore.spark.export.task import ExportTask, TaskResult, pack_tasks
 from pystore.spark.plan.paths import find_stores
 from pystore.spark.plan.schema import DAMAGE, choose_columns, needs_of
+from pystore.spark.source.followed_log import FollowedLog
+from pystore.spark.source.offsets import StreamOffsets
+from pystore.spark.source.replicas import LogReplicas, find_logs, with_known_keys
 
 __all__ = ["ExportRequest", "Tasks", "run_export"]
 
@@ -86,6 +90,7 @@ def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit
         NotAStoreError: a path names no store.
         StorageError: a store or the directory cannot be read or written.
         FormatError: the newest commit file is invalid.
+        FullError: the disk has less space than the run takes.
         UnavailableError: Spark failed.
     """
     stores = find_stores(request.stores)
@@ -95,19 +100,20 @@ def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit
         shape = _shape(request, last)
         before = last.positions if last else {}
         plans = [
-            StoreExport(store, before.get(str(store)), request.bounds)
-            for store in stores
+            StoreExport(log, before.get(log.key), request.bounds)
+            for log in _logs(stores, before)
         ]
         number = last.run + 1 if last else 1
         if not any(plan.gap or plan.size for plan in plans):
             return None
         with staging(into) as (attempts, tree):
             packed = _pack(plans, shape, request, attempts, parallelism)
+            require_space(into, packed)
             results = list(tasks(packed)) if packed else []
             files = [file for result in results for file in _move_files(result, tree)]
             for plan in plans:
                 plan.require_unchanged()
-            positions = before | {plan.store: plan.exported_end for plan in plans}
+            positions = before | {plan.key: plan.exported_end for plan in plans}
             commit = Commit(
                 number,
                 shape,
@@ -119,6 +125,22 @@ def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit
             )
             publish(into, tree, commit)
         return commit
+
+
+def _logs(stores: Sequence[Path], before: StreamOffsets) -> list[FollowedLog]:
+    """
+    The logs of the stores. A store that was moved keeps its position.
+    """
+
+    def follow(log: LogReplicas) -> FollowedLog:
+        return FollowedLog(log, published=False)
+
+    named, _ = with_known_keys(
+        find_logs(stores),
+        before,
+        lambda log, position: follow(log).holds(position),
+    )
+    return [follow(log) for log in named]
 
 
 def _shape(request: ExportRequest, last: Commit | None) -> ExportShape:
@@ -161,6 +183,9 @@ def _pack(
 ) -> list[ExportTask]:
     """
     The tasks of a run. A small range is split into parts of segments.
+
+    Raises:
+        CorruptError: records are missing, and ``on_damage`` is ``fail``.
     """
     total = sum(plan.size for plan in plans)
     piece = max(_PIECE_BYTES, -(-total // max(1, parallelism)))
@@ -169,6 +194,9 @@ def _pack(
     splits = [
         split for plan in plans for split in plan.splits(piece, with_epochs=with_epochs)
     ]
+    if request.on_damage == "fail":
+        for plan in plans:
+            plan.require_served(splits)
     return pack_tasks(splits, shape, request.on_damage, attempts, parallelism)
 
 

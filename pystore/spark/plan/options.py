@@ -17,6 +17,7 @@ ON_DAMAGE = ("fail", "report", "skip")
 
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_PER_BATCH = 8192
+_SKEW_MS = 3000
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _BOTH = (
     "path",
@@ -24,14 +25,35 @@ _BOTH = (
     "columns",
     "includeBody",
     "topics",
+    "queueIds",
     "onDamage",
     "failOnDataLoss",
     "rowsPerBatch",
     "splitBytes",
 )
-_BATCH = ("fromOffset", "toOffset", "fromTime", "toTime")
+_BATCH = ("fromOffset", "toOffset", "fromTime", "toTime", "maxClockSkew")
+_OF_CATALOG = frozenset(
+    (
+        "collation",
+        "comment",
+        "external",
+        "is_managed_location",
+        "location",
+        "owner",
+        "provider",
+        "serialization.format",
+        "table_type",
+        "transient_lastddltime",
+    )
+)
+"""Properties of a table in Spark's catalog, which are passed as options."""
+
+_CATALOG_OPTION = "option."
+"""Prefix of the options of such a table, which are passed twice."""
+
 _STREAM = (
     "startingOffsets",
+    "startingTimestamp",
     "readUpTo",
     "maxBytesPerTrigger",
     "maxRecordsPerTrigger",
@@ -45,12 +67,16 @@ class StreamOptions:
 
     Attributes:
         starting: ``earliest``, ``latest`` or an offset.
+        starting_of: offsets by the key of a log, or by the root of a store.
+        starting_ms: store time of the first record; ``None``: not given.
         published: whether to read up to the published end, above the confirm offset.
         max_bytes: limit of the log's bytes in one batch; ``None``: no limit.
         max_records: limit of the records in one batch; ``None``: no limit.
     """
 
     starting: str | int = "earliest"
+    starting_of: tuple[tuple[str, int], ...] = ()
+    starting_ms: int | None = None
     published: bool = False
     max_bytes: int | None = None
     max_records: int | None = None
@@ -68,8 +94,10 @@ class SourceOptions:
         from_offset: read records that begin at or above it; ``None``: all.
         to_offset: read records that begin below it; ``None``: all.
         topics: shell patterns; a topic is read if it matches one; ``None``: all.
+        queues: queue ids; ``None``: all.
         from_ms: the least store time, in ms since 1970; ``None``: all.
         to_ms: the end of the store times, exclusive; ``None``: all.
+        skew_ms: within an epoch, store times never go back by more.
         on_damage: ``fail``, ``report`` or ``skip``.
         rows_per_batch: most rows in one Arrow batch.
         split_bytes: most bytes of one segment in one partition; ``None``: all.
@@ -84,8 +112,10 @@ class SourceOptions:
     from_offset: int | None = None
     to_offset: int | None = None
     topics: tuple[str, ...] | None = None
+    queues: frozenset[int] | None = None
     from_ms: int | None = None
     to_ms: int | None = None
+    skew_ms: int = _SKEW_MS
     on_damage: str = "fail"
     rows_per_batch: int = _ROWS_PER_BATCH
     split_bytes: int | None = None
@@ -107,6 +137,11 @@ def parse_options(
         InvalidError: a name is unknown, or a value is invalid.
     """
     options = {name.lower(): value for name, value in given.items()}
+    options = {
+        name: value
+        for name, value in options.items()
+        if name not in _OF_CATALOG and not name.startswith(_CATALOG_OPTION)
+    }
     _check_names(options, is_stream)
     columns = options.get("columns")
     on_damage = options.get("ondamage", "fail").lower()
@@ -120,7 +155,9 @@ def parse_options(
         to_offset=_number("toOffset", options.get("tooffset"), 0),
         topics=_patterns(options.get("topics")),
         from_ms=_time("fromTime", options.get("fromtime")),
+        queues=_queues(options.get("queueids")),
         to_ms=_time("toTime", options.get("totime")),
+        skew_ms=_seconds("maxClockSkew", options.get("maxclockskew"), _SKEW_MS),
         on_damage=on_damage,
         rows_per_batch=_number("rowsPerBatch", options.get("rowsperbatch"), 1)
         or _ROWS_PER_BATCH,
@@ -149,24 +186,43 @@ def _check_names(options: Mapping[str, str], is_stream: bool | None) -> None:
 
 
 def _stream(options: Mapping[str, str]) -> StreamOptions:
-    starting: str | int
-    starting = options.get("startingoffsets", "earliest").lower()
-    if starting not in ("earliest", "latest"):
-        if not starting[:1].isdigit():
+    given = options.get("startingoffsets", "earliest")
+    starting: str | int = given.lower()
+    starting_of: tuple[tuple[str, int], ...] = ()
+    if given.lstrip().startswith("{"):
+        starting, starting_of = "earliest", _offsets_of(given)
+    elif starting not in ("earliest", "latest"):
+        if not given[:1].isdigit():
             raise InvalidError(
-                f"startingOffsets {starting!r}: use earliest, latest or an offset"
+                f"startingOffsets {given!r}: use earliest, latest, an offset, or JSON "
+                "with the offset of each store"
             )
-        starting = _number("startingOffsets", starting, 0) or 0
+        starting = _number("startingOffsets", given, 0) or 0
     up_to = options.get("readupto", "confirmed").lower()
     if up_to not in ("confirmed", "published"):
         raise InvalidError(f"readUpTo {up_to!r}: use confirmed or published")
     number = options.get("maxrecordspertrigger")
     return StreamOptions(
         starting=starting,
+        starting_of=starting_of,
+        starting_ms=_time("startingTimestamp", options.get("startingtimestamp")),
         published=up_to == "published",
         max_bytes=_number("maxBytesPerTrigger", options.get("maxbytespertrigger"), 1),
         max_records=_number("maxRecordsPerTrigger", number, 1),
     )
+
+
+def _offsets_of(text: str) -> tuple[tuple[str, int], ...]:
+    try:
+        given = json.loads(text)
+    except ValueError:  # the message shows the text
+        given = {"": -1}
+    if not all(isinstance(one, int) and one >= 0 for one in given.values()):
+        raise InvalidError(
+            f"startingOffsets {text!r}: use JSON like "
+            '{"/data/store": 4096, "cluster#set": 0}'
+        )
+    return tuple(given.items())
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -176,7 +232,8 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
     path = options.get("path")
     if not path:
         raise InvalidError(
-            "no path: call .load(path) with the root of a store, or a glob"
+            "no path: call .load(path) with the root of a store, or a glob; Spark "
+            "passes no path of a table in its catalog: add WITH (path = '...')"
         )
     return (path,)
 
@@ -192,6 +249,24 @@ def _patterns(text: str | None) -> tuple[str, ...] | None:
     if not names:
         raise InvalidError("topics is empty: name a topic, or omit the option")
     return names
+
+
+def _queues(text: str | None) -> frozenset[int] | None:
+    if text is None:
+        return None
+    names = _names(text)
+    if not names or not all(name.lstrip("-").isdecimal() for name in names):
+        raise InvalidError(f"queueIds {text!r}: use numbers, separated by commas")
+    return frozenset(map(int, names))
+
+
+def _seconds(name: str, text: str | None, default_ms: int) -> int:
+    if text is None:
+        return default_ms
+    digits = text.strip().lower().removesuffix("s")
+    if not digits.isdecimal():
+        raise InvalidError(f"{name} {text!r}: use seconds, for example 60s")
+    return 1000 * int(digits)
 
 
 def _time(name: str, text: str | None) -> int | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from pystore.errors import InvalidError, NotAStoreError
 from pystore.fs.layout import COMMIT_LOG, is_store, require_store
 
-__all__ = ["find_stores", "store_around"]
+__all__ = ["find_roots", "find_stores", "is_named", "store_around"]
 
 
 def find_stores(paths: Iterable[str]) -> list[Path]:
@@ -41,6 +42,52 @@ def find_stores(paths: Iterable[str]) -> list[Path]:
             )
         found.update(dict.fromkeys(roots))
     return list(found)
+
+
+def find_roots(paths: Iterable[str]) -> list[Path]:
+    """
+    Returns the roots as `find_stores`, and the paths without a pattern that are no
+    store, if another path is one: the caller says so of each.
+
+    Raises:
+        InvalidError: a URL does not name a local file.
+        NotAStoreError: no path is a store.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        local = _local(path)
+        names = sorted(glob(local)) if has_magic(local) else [local]
+        for root in map(Path, names):
+            if not has_magic(local) or _is_store(root):
+                found[root] = None
+    if not any(map(_is_store, found)):
+        find_stores(paths)  # raises the error of the first path
+    return list(found)
+
+
+def _is_store(root: Path) -> bool:
+    try:
+        os.stat(root / COMMIT_LOG)
+    except (FileNotFoundError, NotADirectoryError):
+        # What is not there is none.
+        return is_store(root)
+    except OSError:
+        # No answer: it may be one.
+        return True
+    return is_store(root)
+
+
+def is_named(root: str, paths: Iterable[str]) -> bool:
+    """
+    Whether one of the paths or patterns names a root, there or not.
+    """
+    parts = root.split(os.sep)
+    for path in paths:
+        names = _local(path).rstrip(os.sep).split(os.sep)
+        pairs = zip(parts, names, strict=False)
+        if len(parts) == len(names) and all(fnmatchcase(*pair) for pair in pairs):
+            return True
+    return False
 
 
 def store_around(folder: Path) -> Path | None:

@@ -19,6 +19,7 @@ __all__ = [
     "DAMAGE",
     "Column",
     "choose_columns",
+    "column_of",
     "ddl",
     "needs_of",
     "without_nulls",
@@ -37,6 +38,7 @@ class Column:
             ``topic``, ``tags``, ``bytes`` of the record, ``properties``, ``epochs``.
         text: description for people.
         is_nullable: whether the table declares the column as nullable.
+        alias: the user's spelling of the name; empty: the same.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Column:
     needs: str
     text: str
     is_nullable: bool = True
+    alias: str = ""
 
 
 BODY = "body"
@@ -92,6 +95,8 @@ _ALL = (
 COLUMNS = {column.name: column for column in _ALL}
 """All columns by name, in the order of the table."""
 
+_BY_LOWER = {name.lower(): name for name in COLUMNS}
+
 _CAN_BE_NULL = frozenset(
     ("epoch", "storeTimestamp", "bornTimestamp", "keys", "tags", "uniqKey", DAMAGE)
 )
@@ -105,8 +110,8 @@ def choose_columns(
     Returns the columns of a table.
 
     Args:
-        wanted: names in the requested order; ``None``: all columns, ``body`` and
-            ``damage`` only as below.
+        wanted: names in the requested order, in any case; ``None``: all columns,
+            ``body`` and ``damage`` only as below.
         with_body: whether all columns include ``body``.
         with_damage: whether damaged ranges are rows, too; then ``damage`` is always
             a column.
@@ -118,7 +123,7 @@ def choose_columns(
         left_out = {BODY} - ({BODY} if with_body else set())
         left_out |= {DAMAGE} - ({DAMAGE} if with_damage else set())
         return tuple(column for column in _ALL if column.name not in left_out)
-    names = list(wanted)
+    names = [_BY_LOWER.get(name.lower(), name) for name in wanted]
     if with_damage and DAMAGE not in names:
         names.append(DAMAGE)
     for name in names:
@@ -129,6 +134,21 @@ def choose_columns(
         if names.count(name) > 1:
             raise InvalidError(f"column {name!r} is requested twice")
     return tuple(COLUMNS[name] for name in names)
+
+
+def column_of(name: str, kind: str) -> Column:
+    """
+    Returns the column of a user's schema. A name that no column has is a column of
+    nulls.
+
+    Args:
+        name: in any case.
+        kind: Spark's name of the type, for a column of nulls.
+    """
+    found = COLUMNS.get(_BY_LOWER.get(name.lower(), ""))
+    if found is None:
+        return Column(name, kind, "", "null: the table has no such column")
+    return found if found.name == name else replace(found, alias=name)
 
 
 def without_nulls(
@@ -151,6 +171,8 @@ def without_nulls(
 
 
 def _can_be_null(name: str, *, with_damage: bool) -> bool:
+    if name not in COLUMNS:
+        return True
     return name not in _OF_DAMAGE if with_damage else name in _CAN_BE_NULL
 
 

@@ -1,8 +1,7 @@
 """
-The records that a query may need. Pure.
+The records that a read needs. Pure.
 
-Spark evaluates its own filters again. So a superfluous record costs only time, but a
-record that is left out must never be needed.
+A selection comes from the options of a read, and holds exactly.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ class Selection:
         to_ms: the largest store time.
         from_queue_offset: the least queue offset.
         to_queue_offset: the end of the queue offsets, exclusive.
-        texts: the properties must contain one text of each set.
         topic_globs: shell patterns; the topic must match one.
     """
 
@@ -45,7 +43,6 @@ class Selection:
     to_ms: int | None = None
     from_queue_offset: int | None = None
     to_queue_offset: int | None = None
-    texts: tuple[frozenset[str], ...] = ()
     topic_globs: tuple[str, ...] | None = None
 
     def only_like(self, patterns: tuple[str, ...]) -> Selection:
@@ -87,12 +84,6 @@ class Selection:
             from_queue_offset=max(starts, default=None),
             to_queue_offset=min(ends, default=None),
         )
-
-    def only_with(self, values: frozenset[str]) -> Selection:
-        """
-        Narrowed to records with one of these values in their properties.
-        """
-        return replace(self, texts=(*self.texts, values))
 
     def times(self, least_ms: int | None, most_ms: int | None) -> Selection:
         """

@@ -33,6 +33,8 @@ class Split:
             record of the segment.
         generation: of the log's cuts when the split was planned, from the live page.
             A task notices a later cut by it. ``None``: there is no valid live page.
+        ill: the offset from which on the segment's bytes are not there, and why;
+            ``None``: they are.
     """
 
     store: str
@@ -44,6 +46,14 @@ class Split:
     epochs: tuple[tuple[int, int, int], ...] = ()
     record_at: int | None = None
     generation: int | None = None
+    ill: tuple[int, str] | None = None
+
+    @property
+    def lost_from(self) -> int:
+        """
+        The offset from which on the segment's bytes are not there, or its end.
+        """
+        return self.limit if self.ill is None else self.ill[0]
 
     @property
     def path(self) -> str:

@@ -8,24 +8,21 @@ A segment that cannot hold a wanted record gets no split.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import zip_longest
 from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
+from pystore.epochs.table import EpochTable
 from pystore.fs.layout import require_store
 from pystore.spark.plan.options import SourceOptions
-from pystore.spark.plan.record_head import read_record_head
-from pystore.spark.plan.schema import Column, choose_columns, without_nulls
 from pystore.spark.plan.segment_pruning import prunable_segments
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.plan.store_files import read_epoch_table
+from pystore.spark.plan.time_pruning import segments_of_times
 from pystore.store.open_reader import binding_page, open_reader
 
-__all__ = ["plan_range", "plan_splits", "requested_columns", "requested_rows"]
-
-_STALE_MS = 3000
+__all__ = ["plan_range", "plan_splits"]
 
 
 def plan_splits(
@@ -71,10 +68,11 @@ def _open(store: Path) -> tuple[LogReader, int | None]:
     """
     require_store(store)
     live = binding_page(store)
+    options = LogOptions(serves_ill=True)
     if live is None:
-        log, _ = open_reader(store, LogOptions())
+        log, _ = open_reader(store, options)
         return log, None
-    log = LogReader(store, LogOptions(), live)
+    log = LogReader(store, options, live)
     return log, log.ends().cut_generation
 
 
@@ -104,25 +102,34 @@ def plan_range(
     """
     size = log.ends().segment_size
     top = end if chosen.to_offset is None else min(end, chosen.to_offset)
-    bases = [base for base in log.segments() if base < end]
-    epochs = _epochs(store, end) if with_epochs else ()
+    ill = {
+        one.offset - one.offset % size: (one.offset, one.reason)
+        for one in log.ill()
+        if one.offset - one.offset % size < end
+    }
+    # Also those that only the live page knows of; their records have no heads.
+    bases = [base for base in log.segments() if base < end and base not in ill]
+    table = read_epoch_table(store) if with_epochs else None
+    timely = segments_of_times(store, bases, size, chosen, options.skew_ms)
     wanted = [
         base
-        for base, following in zip_longest(bases, bases[1:])
-        if base + size > chosen.from_offset
-        and base < top
-        and _may_hold(store, base, following, chosen)
+        for base in sorted({*timely, *ill})
+        if base + size > chosen.from_offset and base < top
     ]
-    pruned = prunable_segments(store, size, wanted, end, chosen).bases
+    pruned: frozenset[int] = frozenset()
+    if not ill:
+        pruned = prunable_segments(store, size, wanted, end, chosen).bases
     splits = []
     for base in wanted:
         if base in pruned:
             continue
         start, stop = max(base, chosen.from_offset), min(base + size, top)
         known = record_at if record_at is not None and record_at >= base else None
-        step = options.split_bytes or size
+        # What is missing from a segment is one damage, so it is in one split.
+        step = size if base in ill else options.split_bytes or size
         for at in range(start, stop, step):
             piece = min(at + step, stop)
+            epochs = _epochs(table, base, min(base + size, end))
             splits.append(
                 Split(
                     str(store),
@@ -134,60 +141,16 @@ def plan_range(
                     epochs,
                     record_at=known,
                     generation=generation,
+                    ill=ill.get(base),
                 )
             )
     return splits
 
 
-def _may_hold(store: Path, base: int, following: int | None, chosen: Selection) -> bool:
-    """
-    Whether a segment may hold records of these store times.
-
-    The first records of this segment and of the next one bound the store times, which
-    go back by at most 3 s (A8). If a first record is damaged, the segment is read.
-    """
-    if chosen.to_ms is not None:
-        first = _first_ms(store, base)
-        if first is not None and first > chosen.to_ms + _STALE_MS:
-            return False
-    if chosen.from_ms is not None and following is not None:
-        last = _first_ms(store, following)
-        if last is not None and last < chosen.from_ms - _STALE_MS:
-            return False
-    return True
-
-
-def _first_ms(store: Path, base: int) -> int | None:
-    # A blank segment, or one that was deleted meanwhile, has no first record.
-    found = read_record_head(store, base, base)
-    return None if found is None else found.store_ms
-
-
-def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:
-    table = read_epoch_table(store)
+def _epochs(
+    table: EpochTable | None, start: int, end: int
+) -> tuple[tuple[int, int, int], ...]:
     if table is None:
         return ()
-    ranges = table.ranges(0, end)
+    ranges = table.ranges(start, end)
     return tuple((one.epoch, one.start_offset, one.end_offset) for one in ranges)
-
-
-def requested_columns(options: SourceOptions) -> tuple[Column, ...]:
-    """
-    Returns the columns of a table without a schema of the user.
-    """
-    with_damage = options.on_damage == "report"
-    columns = choose_columns(
-        options.columns, with_body=options.include_body, with_damage=with_damage
-    )
-    return without_nulls(columns, with_damage=with_damage)
-
-
-def requested_rows(options: SourceOptions) -> Selection:
-    """
-    Returns the selection by the options' topics and times.
-    """
-    found = (
-        Selection() if options.topics is None else Selection().only_like(options.topics)
-    )
-    to_ms = None if options.to_ms is None else options.to_ms - 1
-    return found.times(options.from_ms, to_ms)

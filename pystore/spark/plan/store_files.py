@@ -9,6 +9,7 @@ from pathlib import Path
 from pystore.epochs.file import read_epochs
 from pystore.epochs.table import EpochTable
 from pystore.fs.layout import EPOCH_FILE, EPOCH_FILE_BACKUP
+from pystore.fs.regular_file import read_regular
 
 __all__ = ["read_epoch_table", "read_if_present"]
 
@@ -21,7 +22,7 @@ def read_if_present(path: Path) -> bytes | None:
         OSError: the system refused.
     """
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         # A store without a controller has no epochs, a new one has no checkpoint.
         return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pystore.message.constants import MAGIC_V1, MAGIC_V2
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
-from pystore.spark.plan.arrow_schema import ARROW_TYPES
+from pystore.spark.plan.arrow_schema import schema_of
 from pystore.spark.plan.schema import BODY, DAMAGE, Column
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.python_columns import PythonColumns
@@ -64,11 +64,7 @@ class BatchBuilder:
         self._topic = topic
         self._texts = texts
         self._same: dict[str, pa.Array] = {}
-        fields = [
-            pa.field(one.name, ARROW_TYPES[one.type], one.is_nullable)
-            for one in columns
-        ]
-        self.schema = pa.schema(fields)
+        self.schema = schema_of(columns)
 
     def of(self, rows: NDArray[Any], data: memoryview | None) -> pa.RecordBatch:
         """

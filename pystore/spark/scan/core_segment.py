@@ -1,12 +1,15 @@
 """
 Reads one segment through the core.
 
-The log is opened read-only, without a lock and without LMDB. The task closes it.
+The segment is opened as a log of its own, read-only, without a lock and without LMDB.
+So a task costs the same for any number of segments.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +20,8 @@ from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.core.results import Cursor
 from pystore.core.resync import next_record
-from pystore.errors import OffsetOutOfRange
+from pystore.errors import CorruptError, NotAStoreError, OffsetOutOfRange
+from pystore.spark.plan.segment_view import open_view
 from pystore.spark.plan.split import (
     Damaged,
     Split,
@@ -25,7 +29,7 @@ from pystore.spark.plan.split import (
     segment_gone,
     unwritten_text,
 )
-from pystore.store.open_reader import binding_page
+from pystore.spark.scan.cut_watch import CutWatch
 
 __all__ = ["CoreSegment"]
 
@@ -49,29 +53,36 @@ class CoreSegment:
         self._split = split
         self._checks = checks
         self._rows = rows
-        live = None
-        if split.generation is not None:
-            # The live page is valid on the writer's host only.
-            live = binding_page(Path(split.store))
-        self._is_live = live is not None
-        self._log = LogReader(split.store, LogOptions(), live)
-        try:
-            self._begin()
-        except BaseException:
-            self._log.close()
-            raise
+        with ExitStack() as stack:
+            self._watch = stack.enter_context(CutWatch(split))
+            self.unchanged()
+            self._log = self._open(stack)
+            self._stack = stack.pop_all()
 
-    def _begin(self) -> None:
+    def _open(self, stack: ExitStack) -> LogReader:
         split = self._split
-        self.unchanged()
         try:
-            if not self._is_live:
-                self._log.limit(split.end)
+            options = None
+            if split.ill is not None:  # its file does not have the segment's size
+                options = LogOptions(segment_size=split.segment_size, serves_ill=True)
+            log = stack.enter_context(open_view(split.store, [split.base], options))
+            log.limit(split.limit)
             # A mapped segment stays readable after its file is deleted.
-            self._log.acquire(split.base, 1)
-        except OffsetOutOfRange as error:
-            # It existed with this size when the split was planned.
-            raise segment_gone(split, self._log.segments()) from error
+            log.acquire(split.base, 1)
+        except (NotAStoreError, OffsetOutOfRange) as error:
+            path = Path(split.path)
+            if not path.exists():
+                raise segment_gone(split, _bases(path.parent)) from error
+            if isinstance(error, OffsetOutOfRange):
+                self.unchanged()
+                raise CorruptError(
+                    f"{path}: the file ends before byte {split.limit - split.base}: "
+                    "another program truncated it",
+                    offset=split.base,
+                    path=str(path),
+                ) from error
+            raise
+        return log
 
     def unchanged(self) -> None:
         """
@@ -80,14 +91,13 @@ class CoreSegment:
         Raises:
             CutError: it was cut since the split was planned.
         """
-        if self._is_live and self._split.generation is not None:
-            self._log.unchanged(self._split.generation, self._split.to_offset)
+        self._watch.unchanged()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._log.close()
+        self._stack.close()
 
     def topic(self, topic_id: int) -> str:
         """
@@ -150,3 +160,10 @@ class CoreSegment:
             else:
                 return None
         return offset
+
+
+def _bases(folder: Path) -> list[int]:
+    """
+    The segments that are left.
+    """
+    return sorted(int(name) for name in os.listdir(folder) if name.isdecimal())

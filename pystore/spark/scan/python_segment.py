@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -21,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pystore.bindings.row import RECORD_DTYPE, Check, Proof, Stop
-from pystore.errors import CorruptError, CutError, StorageError
-from pystore.fs.layout import COMMIT_LOG, LIVE_NAME, META_NAME
+from pystore.errors import CorruptError, StorageError
+from pystore.fs.layout import COMMIT_LOG
 from pystore.message.constants import (
     AT_BODY,
     AT_RECONSUME_TIMES,
@@ -40,6 +41,7 @@ from pystore.message.constants import (
     born_host_size,
     store_host_size,
 )
+from pystore.message.java import decode_java
 from pystore.message.properties import (
     TAGS,
     delivery_ms,
@@ -53,6 +55,7 @@ from pystore.spark.plan.split import (
     segment_gone,
     unwritten_text,
 )
+from pystore.spark.scan.cut_watch import CutWatch
 
 __all__ = ["PythonSegment"]
 
@@ -62,10 +65,14 @@ _HEAD = struct.Struct(">IIIiiqQIq")
 # follow the store host
 _STORE_MS = struct.Struct(">q")
 _MIDDLE = struct.Struct(">iqI")
+_MAGICS = re.compile(
+    b"|".join(
+        re.escape(magic.to_bytes(4)) for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK)
+    )
+)
+_AT_MAGIC = 4
 _CRC_HEAD = CRC_NAME.encode() + b"\x01"
 _DAMAGED_MAX = 3  # wrong bytes; with more, it was never a property CRC
-# in the live page: generation and offset of the newest cut
-_CUT, _CUT_AT = struct.Struct("=QQ"), 80
 _SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
 
 
@@ -89,6 +96,7 @@ class PythonSegment:
         self._checks = checks
         self._rows = rows
         self._topics: dict[bytes, int] = {}
+        self._watch = CutWatch(split)
         self.unchanged()
         path = split.path
         try:
@@ -117,6 +125,7 @@ class PythonSegment:
     def __exit__(self, *_: object) -> None:
         # The mapping lives as long as the views of callers.
         self._data.release()
+        self._watch.close()
 
     def unchanged(self) -> None:
         """
@@ -125,25 +134,13 @@ class PythonSegment:
         Raises:
             CutError: it was cut since the split was planned.
         """
-        split = self._split
-        if split.generation is None:
-            return
-        with open(os.path.join(split.store, META_NAME, LIVE_NAME), "rb") as page:
-            now, cut = _CUT.unpack_from(page.read(_CUT_AT + _CUT.size), _CUT_AT)
-        is_above = now == split.generation + 1 and split.to_offset <= cut
-        if now != split.generation and not is_above:
-            raise CutError(
-                f"the log was cut at {cut} while it was read up to {split.to_offset}: "
-                "read again from there",
-                offset=cut,
-                path=split.store,
-            )
+        self._watch.unchanged()
 
     def topic(self, topic_id: int) -> str:
         """
         Returns the name of a row's topic.
         """
-        return list(self._topics)[topic_id].decode("utf-8", "replace")
+        return decode_java(list(self._topics)[topic_id])
 
     def data(self, offset: int, size: int) -> memoryview:
         """
@@ -190,18 +187,37 @@ class PythonSegment:
         """
         The start of the next record behind a bad one; ``None``: it is not known.
         """
-        if stop not in _SIZED:
-            return None
-        at = offset - self._split.base
-        behind = offset + int.from_bytes(self._data[at : at + 4])
-        if behind >= self._split.limit:
-            return None
-        try:
-            self._row(behind, Check.OFFSET)
-        except _Bad as bad:
-            # Zeros are no damage: the log may end there.
-            return behind if not bad.stop.is_bad else None
-        return behind
+        if stop in _SIZED:
+            at = offset - self._split.base
+            behind = offset + int.from_bytes(self._data[at : at + 4])
+            if behind >= self._split.limit:
+                return None
+            try:
+                self._row(behind, Check.OFFSET)
+            except _Bad as bad:
+                # Zeros are no damage: the log may end there.
+                if not bad.stop.is_bad:
+                    return behind
+            else:
+                return behind
+        return self._search(offset + 1)
+
+    def _search(self, offset: int) -> int | None:
+        """
+        The next bytes that prove to be a record or a blank record at their place, as
+        the core finds them.
+        """
+        base, limit = self._split.base, self._split.limit
+        at = offset - base + _AT_MAGIC
+        for found in _MAGICS.finditer(self._data, at, limit - base):
+            start = base + found.start() - _AT_MAGIC
+            try:
+                row = self._row(start, Check.OFFSET)
+            except (_Bad, struct.error):
+                continue  # bytes of a body that look like a magic
+            if row is not None or base + self._split.segment_size <= limit:
+                return start
+        return None
 
     def _row(self, offset: int, checks: Check | None = None) -> tuple[Any, ...] | None:
         """
@@ -217,6 +233,8 @@ class PythonSegment:
                     "none starts in so few",
                 )
             raise _Bad(Stop.ZERO, unwritten_text(offset))
+        if offset + BLANK_SIZE > split.limit and len(self._data) < at + BLANK_SIZE:
+            raise _Bad(Stop.LIMIT, past_end_text(offset, split.limit))
         size, magic = struct.unpack_from(">II", self._data, at)
         if magic not in (MAGIC_V1, MAGIC_V2):
             _check_blank(offset, size, magic, rest)
@@ -242,7 +260,7 @@ class PythonSegment:
             row["topic_id"] = self._topics.setdefault(topic, len(self._topics))
         if checks & Check.TAGS:
             found = parse_properties(_part(record, row, "properties"))
-            name = topic.decode("utf-8", "replace")
+            name = decode_java(topic)
             due = delivery_ms(name, found, row["store_ms"])
             row["tags_code"] = tags_code(found.get(TAGS)) if due is None else due
 

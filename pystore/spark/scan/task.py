@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +19,15 @@ from numpy.typing import NDArray
 
 from pystore.bindings.row import Check
 from pystore.errors import CorruptError, CutError, OffsetOutOfRange
+from pystore.fs.cut_history import read_cuts
+from pystore.fs.layout import LIVE_NAME, META_NAME
 from pystore.spark.plan.schema import BODY, Column, needs_of
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.batches import BatchBuilder
+from pystore.spark.scan.ill_segment import IllSegment, Segment
 from pystore.spark.scan.python_columns import PythonColumns
 from pystore.spark.scan.python_segment import PythonSegment
-from pystore.spark.scan.text_filter import rows_with
 
 if TYPE_CHECKING:
     from pystore.spark.scan.core_segment import CoreSegment
@@ -70,45 +74,111 @@ def read_split(
         CutError, OffsetOutOfRange: records are missing, and ``fail_on_data_loss``.
         StorageError, NotAStoreError: the segment cannot be read.
     """
-    try:
-        yield from _read(split, columns, selection, on_damage, rows_per_batch)
-    except CutError as error:
-        text = f"{split.store}: {error}"
-        if fail_on_data_loss:
-            # Spark shows only the text of an error.
-            raise CutError(text, offset=error.offset, path=split.store) from error
-        _log.warning("%s", text)
-    except OffsetOutOfRange as error:
-        if fail_on_data_loss:
-            raise
-        _log.warning("%s", error)
-
-
-def _read(
-    split: Split,
-    columns: Sequence[Column],
-    selection: Selection,
-    on_damage: str,
-    rows_per_batch: int,
-) -> Iterator[pa.RecordBatch]:
-    with _open(split, _checks(columns, selection), rows_per_batch) as segment:
+    reading = _Reading(columns, selection, on_damage, rows_per_batch)
+    left: Split | None = split
+    while left is not None:
         try:
-            yield from _batches(segment, split, columns, selection, on_damage)
+            yield from _read(left, reading)
+        except CutError as error:
+            rest = _below_cut(left, reading.read_to)
+            if rest is not None and rest.to_offset == left.to_offset:
+                left = rest  # all cuts were above
+                continue
+            text = f"{split.store}: {error}"
+            if fail_on_data_loss:
+                # Spark shows only the text of an error.
+                raise CutError(text, offset=error.offset, path=split.store) from error
+            _log.warning("%s", text)
+            left = rest
+        except OffsetOutOfRange as error:
+            if fail_on_data_loss:
+                raise
+            _log.warning("%s", error)
+            return
+        else:
+            return
+
+
+def _below_cut(split: Split, read_to: int | None) -> Split | None:
+    """
+    The rest of a split below the cuts since it was planned; ``None``: there is none.
+
+    A stream goes on at the least of these cuts, so the records below are of this task.
+    """
+    cuts = read_cuts(Path(split.store, META_NAME, LIVE_NAME))
+    if split.generation is None or cuts is None or not cuts.knows(split.generation):
+        return None
+    cut = cuts.least_since(split.generation)
+    start = split.from_offset if read_to is None else read_to
+    if cut is None or start >= cut:
+        return None
+    known = split.record_at if read_to is None else read_to
+    return replace(
+        split,
+        from_offset=start,
+        to_offset=min(cut, split.to_offset),
+        end=min(cut, split.end),
+        record_at=known,
+        generation=cuts.up_to,
+    )
+
+
+@dataclass(slots=True)
+class _Reading:
+    """
+    What is read, and how far.
+    """
+
+    columns: Sequence[Column]
+    selection: Selection
+    on_damage: str
+    rows_per_batch: int
+    read_to: int | None = None
+
+
+def _read(split: Split, reading: _Reading) -> Iterator[pa.RecordBatch]:
+    checks = _checks(reading.columns, reading.selection)
+    if checks & Check.BODY and not _may_hold(split, reading):
+        reading.read_to = split.to_offset
+        return
+    with _open_any(split, checks, reading.rows_per_batch) as segment:
+        try:
+            yield from _batches(segment, split, reading)
         except Exception:
             # If the log was cut, the cut is the cause of any other error.
             segment.unchanged()
             raise
 
 
+def _may_hold(split: Split, reading: _Reading) -> bool:
+    """
+    Whether records of a split have a wanted store time: by the heads of all of them,
+    before the bodies are read.
+    """
+    selection = reading.selection
+    if selection.from_ms is None and selection.to_ms is None:
+        return True
+    times = Selection(from_ms=selection.from_ms, to_ms=selection.to_ms)
+    with _open_any(split, Check.OFFSET, reading.rows_per_batch) as segment:
+        for piece in segment.pieces():
+            if isinstance(piece, Damaged):
+                return True
+            mask = times.mask(piece, segment.topic)
+            if mask is None or mask.any():
+                return True
+        segment.unchanged()
+    return False
+
+
 def _batches(
-    segment: CoreSegment | PythonSegment,
+    segment: Segment,
     split: Split,
-    columns: Sequence[Column],
-    selection: Selection,
-    on_damage: str,
+    reading: _Reading,
 ) -> Iterator[pa.RecordBatch]:
+    columns, selection = reading.columns, reading.selection
+    on_damage = reading.on_damage
     batches = BatchBuilder(split, columns, segment.topic, _texts(segment))
-    needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
+    needs_bytes = "bytes" in needs_of(columns)
     for piece in segment.pieces():
         if isinstance(piece, Damaged):
             segment.unchanged()  # a cut is no damage
@@ -131,35 +201,30 @@ def _batches(
             continue
         for rows in _parts(piece, selection, segment):
             data = _data(rows, segment) if needs_bytes else None
-            wanted, data = _holding(rows, data, selection)
-            if len(wanted):
-                batch = batches.of(wanted, data)
-                segment.unchanged()
-                yield batch
+            batch = batches.of(rows, data)
+            segment.unchanged()
+            yield batch
+            reading.read_to = _end_of(rows)
+        if len(piece):  # all rows of it may be behind the range
+            reading.read_to = _end_of(piece)
 
 
-def _data(rows: NDArray[Any], segment: CoreSegment | PythonSegment) -> memoryview:
+def _end_of(rows: NDArray[Any]) -> int:
+    return int(rows[-1]["offset"]) + int(rows[-1]["size"])
+
+
+def _data(rows: NDArray[Any], segment: Segment) -> memoryview:
     first, last = rows[0], rows[-1]
     start = int(first["offset"])
     return segment.data(start, int(last["offset"]) + int(last["size"]) - start)
 
 
-def _holding(
-    rows: NDArray[Any], data: memoryview | None, selection: Selection
-) -> tuple[NDArray[Any], memoryview | None]:
-    """
-    The rows that contain the wanted texts, and their bytes.
-    """
-    for values in selection.texts:
-        if data is None or not len(rows):
-            break
-        start = int(rows[0]["offset"])
-        rows = rows_with(rows, data, values)
-        if len(rows):
-            last = rows[-1]
-            end = int(last["offset"]) + int(last["size"])
-            data = data[int(rows[0]["offset"]) - start : end - start]
-    return rows, data
+def _open_any(
+    split: Split, checks: Check, rows: int
+) -> CoreSegment | PythonSegment | IllSegment:
+    if split.ill is None:
+        return _open(split, checks, rows)
+    return IllSegment(split, lambda part: _open(part, checks, rows))
 
 
 def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PythonSegment:
@@ -170,7 +235,9 @@ def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PythonSegment
     return CoreSegment(split, checks, rows)
 
 
-def _texts(segment: CoreSegment | PythonSegment) -> type[PythonColumns]:
+def _texts(segment: Segment) -> type[PythonColumns]:
+    if isinstance(segment, IllSegment):
+        return PythonColumns if segment.rest is None else _texts(segment.rest)
     if isinstance(segment, PythonSegment):
         return PythonColumns
     # The core read the segment, so it can make the columns.
@@ -192,7 +259,7 @@ def _checks(columns: Sequence[Column], selection: Selection) -> Check:
 
 
 def _parts(
-    rows: NDArray[Any], selection: Selection, segment: CoreSegment | PythonSegment
+    rows: NDArray[Any], selection: Selection, segment: Segment
 ) -> Iterator[NDArray[Any]]:
     """
     The rows that may be wanted, in parts that fit into a batch.

@@ -60,6 +60,9 @@ def last_below(log: LogReader, start: int, top: int, end: int) -> WalkStep:
 def first_from(log: LogReader, offset: int, end: int) -> int:
     """
     Returns the start of the first record at or above *offset*, at most *end*.
+
+    An offset in an ill range stays as it is: the task that reads it reports the rest
+    of the range.
     """
     ends = log.ends()
     offset = max(offset, ends.min_offset)
@@ -71,8 +74,12 @@ def first_from(log: LogReader, offset: int, end: int) -> int:
         return offset
     one = walk(log, below, end, end, 1)
     if one.record is None:
-        return end
-    return one.record if one.record >= offset else one.offset
+        found = end
+    else:
+        found = one.record if one.record >= offset else one.offset
+    if any(offset < ill.end <= found for ill in log.ill()):
+        return offset
+    return found
 
 
 def walk(
@@ -104,7 +111,9 @@ def walk(
             at = segment_end
             continue
         stop = min(segment_end, end)
-        behind = next_record(log, found, stop) or stop
+        behind = stop
+        if found.stop is not Stop.UNREADABLE:
+            behind = next_record(log, found, stop) or stop
         if found.stop == Stop.LAST or behind > top:
             break
         at, step = behind, WalkStep(behind, None, step.records)

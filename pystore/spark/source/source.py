@@ -7,7 +7,7 @@ driver opened stay on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,30 +15,28 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
 )
 
 from pystore.errors import InvalidError
+from pystore.spark.plan.arrow_schema import ARROW_TYPES
 from pystore.spark.plan.options import SourceOptions, parse_options
 from pystore.spark.plan.paths import find_stores
+from pystore.spark.plan.requested import requested_columns, requested_rows
 from pystore.spark.plan.schema import (
-    COLUMNS,
     Column,
-    choose_columns,
+    column_of,
     ddl,
     needs_of,
     without_nulls,
 )
-from pystore.spark.plan.splits import requested_columns, requested_rows
-from pystore.spark.source.filters import select
-from pystore.spark.source.partition import SplitPartition, read_partition
+from pystore.spark.source.partition import pack_splits, read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["FilteringSource", "PystoreSource"]
+__all__ = ["PystoreSource"]
 
 
 class PystoreSource(DataSource):
@@ -79,20 +77,6 @@ class PystoreSource(DataSource):
         return PystoreStreamReader(options, _requested(schema, options))
 
 
-class FilteringSource(PystoreSource):
-    """
-    The same, with pushed filters. Load the table again for each query: Spark keeps
-    pushed filters with the loaded table.
-    """
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """
-        The reader of a batch query.
-        """
-        options = parse_options(self.options, is_stream=False)
-        return FilteringReader(options, _requested(schema, options))
-
-
 class PystoreReader(DataSourceReader):
     """
     Plans on the driver, reads on the workers.
@@ -116,7 +100,7 @@ class PystoreReader(DataSourceReader):
             self._selection,
             with_epochs="epochs" in needs_of(self._columns),
         )
-        return [SplitPartition(split) for split in splits]
+        return pack_splits(splits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """
@@ -125,38 +109,31 @@ class PystoreReader(DataSourceReader):
         return read_partition(partition, self._columns, self._selection, self._options)
 
 
-class FilteringReader(PystoreReader):
-    """
-    Leaves out records that filters exclude. Spark evaluates all filters again.
-    """
-
-    def pushFilters(  # noqa: N802  Spark's name
-        self, filters: list[Filter]
-    ) -> Iterable[Filter]:
-        """
-        Narrows the selection, and returns every filter to Spark.
-        """
-        self._selection = select(self._selection, filters)
-        return filters
-
-
 def _requested(schema: StructType, options: SourceOptions) -> tuple[Column, ...]:
     """
-    The columns of a schema, which may be the user's.
+    The columns of a schema, which may be the user's. Names have any case.
 
     Raises:
-        InvalidError: a column is unknown, has another type, or is NOT NULL although it
-            can be null.
+        InvalidError: a column has another type, comes twice, or is NOT NULL although
+            it can be null.
     """
     columns = without_nulls(
-        choose_columns(schema.names, with_body=False, with_damage=False),
+        [column_of(one.name, one.dataType.simpleString()) for one in schema.fields],
         with_damage=options.on_damage == "report",
     )
+    names = [column.name for column in columns]
     for column, field in zip(columns, schema.fields, strict=True):
         given = field.dataType.simpleString()
+        if names.count(column.name) > 1:
+            raise InvalidError(f"column {column.name!r} is requested twice")
+        if column.type not in ARROW_TYPES:
+            raise InvalidError(
+                f"column {column.name!r} is unknown, and nulls of type {given} are not "
+                f"supported: use one of {', '.join(ARROW_TYPES)}"
+            )
         if given != column.type:
             raise InvalidError(
-                f"column {column.name!r} is {COLUMNS[column.name].type}, not {given}: "
+                f"column {column.name!r} is {column.type}, not {given}: "
                 "use that type in the schema, and cast the column afterwards"
             )
         if column.is_nullable and not field.nullable:

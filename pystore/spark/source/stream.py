@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pystore.errors import NotAStoreError
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.paths import find_stores
+from pystore.spark.plan.requested import requested_rows
 from pystore.spark.plan.schema import Column, needs_of
-from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.source.offsets import (
     StreamOffset,
@@ -27,7 +27,7 @@ from pystore.spark.source.offsets import (
     format_offsets,
     parse_offsets,
 )
-from pystore.spark.source.partition import SplitPartition, read_partition
+from pystore.spark.source.partition import pack_splits, read_partition
 from pystore.spark.source.read_limits import (
     AvailableNow,
     ReadLimits,
@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from pystore.spark.source.tail import FollowedStore, StoreSnapshot
+    from pystore.spark.source.followed_log import FollowedLog
+    from pystore.spark.source.record_walk import WalkStep
+    from pystore.spark.source.replicas import LogReplicas
+    from pystore.spark.source.tail import StoreSnapshot
 
 __all__ = ["PystoreStreamReader"]
 
@@ -58,10 +61,8 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._selection = Selection()
-        if options.topics is not None:
-            self._selection = self._selection.only_like(options.topics)
-        self._followed: dict[str, FollowedStore] = {}
+        self._selection = requested_rows(options)
+        self._followed: dict[LogReplicas, FollowedLog] = {}
         self._initial: StreamOffsets | None = None
         self._targets: dict[str, int] | None = None
         self._reached: StreamOffsets | None = None
@@ -72,12 +73,17 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         """
         The start of a query without a checkpoint.
         """
+        # Only the driver needs the wheel.
+        from pystore.spark.source.starting import starting_offset  # noqa: PLC0415
+
         # Spark calls this several times, and needs the same answer each time.
         if self._initial is None:
             self._initial = {}
-            for store in self._stores({}):
-                with self._follow(store).snapshot() as snapshot:
-                    self._initial[store] = self._start(snapshot)
+            for key, log in self._logs({}).items():
+                with log.store(None).snapshot() as snapshot:
+                    self._initial[key] = starting_offset(
+                        snapshot, log.names, self._options.stream
+                    )
             self._reached = self._reached or self._initial
         return format_offsets(self._initial)
 
@@ -96,30 +102,27 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         reached = dict(known)
         with ExitStack() as stack:
             snapshots = {
-                store: stack.enter_context(self._follow(store).snapshot())
-                for store in self._stores(known)
-                if self._targets is None or store in self._targets
+                key: stack.enter_context(log.store(known.get(key)).snapshot())
+                for key, log in self._logs(known).items()
+                if self._targets is None or key in self._targets
             }
             begins = {
-                store: snapshot.resume(known.get(store), fails=self._fails)
-                for store, snapshot in snapshots.items()
+                key: snapshot.resume(known.get(key), fails=self._fails)
+                for key, snapshot in snapshots.items()
             }
             limits = limits_of(limit, self._options.stream, len(snapshots))
             if begun is None:
                 # PySpark 4.1 after a restart: the start of the batch is unknown.
                 limits = ReadLimits(len(snapshots))
+            tops = {key: self._top(key, one.top) for key, one in snapshots.items()}
             # Small stores first: their unused share goes to the others.
-            for store in sorted(
-                snapshots, key=lambda one: self._top(snapshots[one]) - begins[one]
-            ):
-                snapshot, begin = snapshots[store], begins[store]
-                stream_offset, records = self._admit(snapshot, begin, limits)
-                limits = limits.without(stream_offset.offset - begin, records)
+            for key in sorted(snapshots, key=lambda one: tops[one] - begins[one]):
+                snapshot, begin = snapshots[key], begins[key]
+                step = self._walk(snapshot, begin, tops[key], limits)
+                limits = limits.without(step.offset - begin, step.records)
                 # Equal offsets need equal JSON: Spark compares the texts.
-                if store not in known or not (
-                    stream_offset.offset == begin == known[store].offset
-                ):
-                    reached[store] = stream_offset
+                if key not in known or not step.offset == begin == known[key].offset:
+                    reached[key] = snapshot.mark(step, begin, known.get(key))
         self._reached = reached
         return format_offsets(reached)
 
@@ -134,9 +137,10 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         The ends of the stores, for the query's progress.
         """
         tops = {}
-        for store in self._stores(self._reached or {}):
-            with self._follow(store).snapshot() as snapshot:
-                tops[store] = StreamOffset(snapshot.top)
+        known = self._reached or {}
+        for key, log in self._logs(known).items():
+            with log.store(known.get(key)).snapshot() as snapshot:
+                tops[key] = StreamOffset(snapshot.top)
         return format_offsets(tops)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
@@ -144,9 +148,10 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         Notes the current ends of the stores: the query ends there.
         """
         self._targets = {}
-        for store in self._stores({}):
-            with self._follow(store).snapshot() as snapshot:
-                self._targets[store] = snapshot.top
+        known = self._reached or {}
+        for key, log in self._logs(known).items():
+            with log.store(known.get(key)).snapshot() as snapshot:
+                self._targets[key] = snapshot.top
 
     def partitions(
         self, start: dict[str, Any], end: dict[str, Any]
@@ -156,13 +161,13 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         """
         begins, ends = parse_offsets(start), parse_offsets(end)
         self._reached = ends
-        there = set(self._stores(ends))
-        return [
-            SplitPartition(split)
-            for store, stream_offset in ends.items()
-            if store in there and begins.get(store) != stream_offset
-            for split in self._splits(store, begins.get(store), stream_offset)
-        ]
+        logs = self._logs(ends)
+        return pack_splits(
+            split
+            for key, stream_offset in ends.items()
+            if key in logs and begins.get(key) != stream_offset
+            for split in self._splits(logs[key], begins.get(key), stream_offset)
+        )
 
     def stop(self) -> None:
         """
@@ -184,69 +189,70 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
     def _fails(self) -> bool:
         return self._options.fail_on_data_loss
 
-    def _follow(self, store: str) -> FollowedStore:
+    def _follow(self, replicas: LogReplicas) -> FollowedLog:
         # Only the driver needs the wheel.
-        from pystore.spark.source.tail import FollowedStore  # noqa: PLC0415
+        from pystore.spark.source.followed_log import FollowedLog  # noqa: PLC0415
 
-        if store not in self._followed:
+        if replicas not in self._followed:
             published = self._options.stream.published
-            self._followed[store] = FollowedStore(Path(store), published=published)
-        return self._followed[store]
+            self._followed[replicas] = FollowedLog(replicas, published=published)
+        return self._followed[replicas]
 
-    def _stores(self, known: Mapping[str, StreamOffset]) -> list[str]:
+    def _logs(self, known: Mapping[str, StreamOffset]) -> dict[str, FollowedLog]:
         """
-        The stores that exist now.
+        The logs that exist now, by key.
 
         Raises:
             NotAStoreError: a store that the stream has read is missing, or there is
                 no store.
         """
-        found: dict[str, None] = {}
+        from pystore.spark.source.replicas import (  # noqa: PLC0415
+            find_logs,
+            with_known_keys,
+        )
+
+        named, absent = with_known_keys(
+            find_logs(self._roots(known)),
+            known,
+            lambda log, position: self._follow(log).holds(position),
+        )
+        if absent and self._fails:
+            missing = min(absent)
+            raise NotAStoreError(
+                f"{missing}: the stream has read this store up to offset "
+                f"{known[missing].offset}, but the store is missing: restore it, or "
+                "continue without it with failOnDataLoss=false",
+                path=missing,
+            )
+        return {log.key: self._follow(log) for log in named}
+
+    def _roots(self, known: Mapping[str, StreamOffset]) -> list[Path]:
+        """
+        The stores that exist now.
+        """
+        found: dict[Path, None] = {}
         for path in self._options.paths:
             try:
-                found.update(dict.fromkeys(map(str, find_stores([path]))))
+                found.update(dict.fromkeys(find_stores([path])))
             except NotAStoreError as error:
                 if self._fails or not known:
                     raise
                 # Its offset is kept: the store may appear again.
                 _log.warning("%s", error)
-        missing = sorted(known.keys() - found.keys())
-        if missing and self._fails:
-            raise NotAStoreError(
-                f"{missing[0]}: the stream has read this store up to offset "
-                f"{known[missing[0]].offset}, but the store is missing: restore it, or "
-                "continue without it with failOnDataLoss=false",
-                path=missing[0],
-            )
         return list(found)
 
-    def _start(self, snapshot: StoreSnapshot) -> StreamOffset:
-        from pystore.spark.source.record_walk import first_from  # noqa: PLC0415
+    def _top(self, key: str, top: int) -> int:
+        return top if self._targets is None else min(top, self._targets[key])
 
-        starting = self._options.stream.starting
-        if starting == "earliest":
-            return snapshot.first()
-        if starting == "latest":
-            return snapshot.last(snapshot.min_offset, snapshot.top)
-        return StreamOffset(first_from(snapshot.log, int(starting), snapshot.top))
-
-    def _top(self, snapshot: StoreSnapshot) -> int:
-        targets = self._targets
-        return (
-            snapshot.top
-            if targets is None
-            else min(snapshot.top, targets[snapshot.store])
-        )
-
-    def _admit(
-        self, snapshot: StoreSnapshot, begin: int, limits: ReadLimits
-    ) -> tuple[StreamOffset, int]:
+    def _walk(
+        self, snapshot: StoreSnapshot, begin: int, top: int, limits: ReadLimits
+    ) -> WalkStep:
         """
-        The end of one store's part of a batch, and the number of its records.
+        The end of one log's part of a batch.
         """
         from pystore.spark.source.record_walk import last_below, walk  # noqa: PLC0415
 
-        log, end, top = snapshot.log, snapshot.end, self._top(snapshot)
+        log, end = snapshot.log, snapshot.walk_end(top)
         size, records = limits.share()
         below = top if size is None else min(top, begin + size)
         if records is not None:
@@ -256,27 +262,27 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         if step.offset == begin and below < top:
             # One record is larger than the limit: the batch must hold it.
             step = walk(log, begin, top, end, 1)
-        return snapshot.mark(step), step.records
+        return step
 
     def _splits(
-        self, store: str, begin: StreamOffset | None, stream_offset: StreamOffset
+        self, log: FollowedLog, begin: StreamOffset | None, stream_offset: StreamOffset
     ) -> list[Split]:
         """
-        The splits of one store's part of a batch.
+        The splits of one log's part of a batch.
         """
         from pystore.spark.plan.splits import plan_range  # noqa: PLC0415
-        from pystore.spark.source.record_walk import last_below  # noqa: PLC0415
 
-        with self._follow(store).snapshot() as snapshot:
+        with log.store(stream_offset, begin).snapshot() as snapshot:
             first = snapshot.resume(begin, fails=self._fails)
             end = stream_offset.offset
             if not snapshot.holds(stream_offset):
-                snapshot.resume(stream_offset, fails=self._fails)
-                end = last_below(
-                    snapshot.log, first, min(end, snapshot.end), snapshot.end
-                ).offset
+                # The next batch begins at the fork: what was written since the cut
+                # is not of this batch.
+                end = snapshot.resume(stream_offset, fails=self._fails)
+                if end <= first:
+                    return []
             return plan_range(
-                Path(store),
+                Path(snapshot.store),
                 snapshot.log,
                 self._options,
                 self._selection.offsets(first, end),

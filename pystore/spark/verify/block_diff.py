@@ -14,7 +14,7 @@ import xxhash
 
 from pystore.errors import PystoreError
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.segment_view import open_view
+from pystore.spark.plan.segment_view import open_view
 
 __all__ = ["PAGE_BYTES", "BlockTask", "PageDigests", "first_difference", "read_pages"]
 

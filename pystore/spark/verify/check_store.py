@@ -4,29 +4,32 @@ The findings of one store, from the checks of its segments. Runs on the driver.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import pairwise
 
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.log_reader import LogReader
+from pystore.damage.segment_walk import SegmentReport
 from pystore.errors import NotAStoreError, PystoreError
-from pystore.recovery.rocketmq import find_above
 from pystore.recovery.segments import Segments
-from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.spark.verify.plan import StorePlan, open_parts
-from pystore.spark.verify.queue_continuity import (
-    check_entries,
-    check_offsets,
-    join_runs,
-)
+from pystore.recovery.torn_tail import Bound
+from pystore.spark.verify.check_queues import QueueFacts, check_entries
+from pystore.spark.verify.plan import StorePlan, finding_of, open_parts
+from pystore.spark.verify.queue_columns import StoreQueues
+from pystore.spark.verify.queue_continuity import check_offsets
 from pystore.spark.verify.segment_list import list_segments
 from pystore.spark.verify.task import SegmentCheck
 from pystore.spark.verify.verdicts import Finding
-from pystore.verify.report import SegmentReport
+from pystore.verify.end_facts import StoreFacts
+from pystore.verify.entries import EntryJudge
 from pystore.verify.tail import EndDecision, decide_end
 
 __all__ = ["StoreFindings", "check_store"]
+
+_ATTEMPTS = 4
+_NO_END = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -40,6 +43,8 @@ class StoreFindings:
         end: of the log.
         expected_end: the end of the log that the store's own files name.
         by_segment: findings about each segment, by base offset.
+        notes: on each segment, by base offset: no damage by themselves. The range of
+            a note may reach over several segments.
         of_store: findings about queues, epochs and small files.
         torn_reason: why the bytes above the end are no records; empty: there are none.
     """
@@ -50,6 +55,7 @@ class StoreFindings:
     expected_end: int = 0
     by_segment: dict[int, list[Finding]] = field(default_factory=dict)
     of_store: list[Finding] = field(default_factory=list)
+    notes: dict[int, list[Finding]] = field(default_factory=dict)
     torn_reason: str = ""
 
     def add(self, finding: Finding) -> None:
@@ -63,9 +69,26 @@ class StoreFindings:
         else:
             self.by_segment.setdefault(base, []).append(finding)
 
+    def add_note(self, note: Finding) -> None:
+        """
+        Adds a note to each segment that its range touches.
+        """
+        size = self.plan.listing.segment_size
+        if note.offset is None or not size:
+            return
+        bases = self.plan.listing.bases
+        first = bisect_right(bases, note.offset - size)
+        above = bisect_left(bases, note.offset + max(1, note.size))
+        for base in bases[first:above]:
+            self.notes.setdefault(base, []).append(note)
+
 
 def check_store(
-    plan: StorePlan, checks: Mapping[int, SegmentCheck], *, is_whole: bool = True
+    plan: StorePlan,
+    checks: Mapping[int, SegmentCheck],
+    queues: StoreQueues | None = None,
+    *,
+    is_whole: bool = True,
 ) -> StoreFindings:
     """
     Returns the findings of a store. A torn tail is no finding.
@@ -73,25 +96,34 @@ def check_store(
     Args:
         plan: of the store.
         checks: of the segments, by base offset.
+        queues: of all these segments; by default those in the checks.
         is_whole: whether every record was checked; else only a sample of blocks was.
     """
     found = StoreFindings(plan, dict(checks), end=plan.readable_end)
-    found.expected_end = max(found.end, _promised_end(plan))
-    found.of_store += plan.findings
-    if not plan.listing.runs:
-        if found.expected_end:
-            text = f"there is no segment, but the log went up to {found.expected_end}"
-            found.add(Finding("store", None, text))
-        return found
-    if is_whole:
+    queues = queues or _join_queues(checks)
+    for attempt in range(_ATTEMPTS):
+        found = StoreFindings(plan, dict(checks), end=plan.readable_end)
+        found.expected_end = max(found.end, plan.promised_end)
+        for finding in plan.findings:
+            found.add(finding)
+        if not plan.listing.runs:
+            if found.expected_end:
+                text = f"there is no segment, but the log went to {found.expected_end}"
+                found.add(Finding("store", None, text))
+            return found
+        if not is_whole:
+            _add_bad_records(found)
+            break
         try:
-            _check_whole(found)
-        except PystoreError as error:
-            # The store was removed or changed meanwhile; other stores are checked.
-            for check in found.checks.values():
-                check.error = check.error or str(error)
-    else:
-        _add_bad_records(found)
+            _check_whole(found, queues)
+            break
+        except (PystoreError, OSError) as error:
+            # Retention deletes files meanwhile: look again. If the store was removed,
+            # the others are still checked.
+            if attempt == _ATTEMPTS - 1:
+                found.by_segment.clear()
+                for check in found.checks.values():
+                    check.error = check.error or str(error)
     for base, check in found.checks.items():
         _add_seal_findings(found, base, check, is_whole=is_whole)
         for offset in check.stray_epochs:
@@ -101,15 +133,22 @@ def check_store(
     return found
 
 
-def _check_whole(found: StoreFindings) -> None:
+def _join_queues(checks: Mapping[int, SegmentCheck]) -> StoreQueues:
+    queues = StoreQueues()
+    for base in sorted(checks):
+        queues.add(checks[base].queues)
+    return queues
+
+
+def _check_whole(found: StoreFindings, joined: StoreQueues) -> None:
     plan = found.plan
     now = list_segments(plan.root)
     if not now.runs:
         raise NotAStoreError(f"{plan.root}: its segments were deleted")
-    with open_parts(plan.root, now, plan.share.lengths) as parts:
+    with open_parts(plan.root, now, plan.lengths) as parts:
         log, queues, problem = parts
         _check_runs(found, log, queues)
-        _check_queues(found, None if problem else queues)
+        _check_queues(found, joined, None if problem else queues)
 
 
 def _add_bad_records(found: StoreFindings) -> None:
@@ -118,7 +157,7 @@ def _add_bad_records(found: StoreFindings) -> None:
     record above the promised end is a torn tail.
     """
     last = max(found.plan.bases, default=0)
-    promised = _promised_end(found.plan)
+    promised = found.plan.promised_end
     for base, check in found.checks.items():
         for fault in check.report.faults if check.report else ():
             if base < last or fault.offset < promised:
@@ -143,13 +182,11 @@ def _check_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
             min_offset=begins,
             segment_size=size,
             bound=bound,
-            behind=lambda offset: find_above(
-                segments, queues, offset, _checkpoint_ms(plan.bound)
-            ),
+            facts=StoreFacts(segments, queues, bound),
         )
         _add_decision(found, decision, is_last=is_last, log_end=ends)
         if is_last:
-            found.expected_end = max(decision.end_offset, _promised_end(plan))
+            found.expected_end = max(decision.end_offset, plan.promised_end)
 
 
 def _report_runs(found: StoreFindings, size: int) -> list[list[SegmentReport]]:
@@ -177,29 +214,34 @@ def _add_decision(
         found.torn_reason = decision.torn_reason
 
 
-def _check_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
+def _check_queues(
+    found: StoreFindings, joined: StoreQueues, queues: ConsumeQueues | None
+) -> None:
     plan = found.plan
     unseen = _unseen(found)
-    in_order = [found.checks[base].queues for base in sorted(found.checks)]
-    runs = join_runs(in_order)
-    cut = {(s.topic, s.queue_id) for s in chain.from_iterable(in_order) if s.is_cut}
-    for finding in check_offsets(runs, unseen):
-        found.add(finding)
+    facts = QueueFacts([joined.summaries()])
+    for note in check_offsets(facts.runs, unseen):
+        found.add_note(note)
     if queues is None or not plan.listing.bases:
         return
-    wrong: dict[tuple[str, int], list[int]] = {}
-    for summary in chain.from_iterable(in_order):
-        wrong.setdefault((summary.topic, summary.queue_id), []).extend(summary.wrong)
-    for finding in check_entries(
+    for damage in check_entries(
+        plan.root,
         queues,
-        runs,
-        wrong,
-        passed_over=cut,
-        start=plan.listing.bases[0],
-        end=found.end,
+        facts,
+        plan.lengths,
+        segment_size=plan.listing.segment_size,
+        log=(plan.listing.bases[0], found.end),
         unseen=unseen,
+        is_at_rest=plan.is_at_rest and not found.torn_reason,
     ):
-        found.add(finding)
+        found.add(finding_of(damage))
+    if not plan.lengths and plan.share.dispatched_end:
+        records = sum(one.report.records for one in found.checks.values() if one.report)
+        if records:
+            judge = EntryJudge(plan.root, 0, lambda _: None)
+            judge.check_none(records)
+            for damage in judge.damages:
+                found.add(finding_of(damage))
 
 
 def _unseen(found: StoreFindings) -> Sequence[tuple[int, int]]:
@@ -215,10 +257,15 @@ def _unseen(found: StoreFindings) -> Sequence[tuple[int, int]]:
     ]
     bases = found.plan.listing.bases
     if bases:
-        readable = {base for base, check in found.checks.items() if check.report}
-        top = min(found.end, bases[-1] + size)
-        missing = (b for b in range(bases[0], top, size) if b not in readable)
-        ranges += [(base, base + size) for base in missing]
+        readable = sorted(base for base, check in found.checks.items() if check.report)
+        top = max(bases[0], min(found.end, bases[-1] + size))
+        places = [bases[0] - size, *readable, max(top, *readable[-1:])]
+        ranges += [
+            (low + size, high) for low, high in pairwise(places) if low + size < high
+        ]
+        if found.end < found.expected_end:
+            # The queues may know more of what is missing.
+            ranges.append((found.end, _NO_END))
     return ranges
 
 
@@ -247,19 +294,3 @@ def _add_seal_findings(
         found.by_segment.setdefault(base, []).append(
             Finding("seal", start, text, end - start)
         )
-
-
-def _promised_end(plan: StorePlan) -> int:
-    """
-    The end of the log that the store's own files name.
-    """
-    bound = plan.bound
-    if isinstance(bound, Bound):
-        promised = bound.offset
-    else:
-        promised = 0 if bound.is_abort else bound.named_end or 0
-    return promised if plan.generation is None else max(promised, plan.end)
-
-
-def _checkpoint_ms(bound: Bound | Evidence) -> int:
-    return 0 if isinstance(bound, Bound) else bound.checkpoint_ms

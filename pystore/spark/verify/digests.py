@@ -7,14 +7,49 @@ of replicas have equal digests. The last block ends where the log ends.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping
 
 import xxhash
 
 from pystore.core.log_reader import LogReader
 from pystore.seals import BLOCK_BYTES
 
-__all__ = ["BlockDigests", "blocks_of"]
+__all__ = ["BlockDigests", "BlockMap", "blocks_of"]
+
+
+class BlockMap(Mapping[int, int]):
+    """
+    A number for each of some blocks, in ascending order, in 12 bytes each.
+
+    Args:
+        blocks: the numbers, of 64 bits, by block index.
+    """
+
+    __slots__ = ("_indexes", "_numbers")
+
+    def __init__(self, blocks: Mapping[int, int] | None = None) -> None:
+        rows = sorted((blocks or {}).items())
+        self._indexes = array("I", (index for index, _ in rows))
+        self._numbers = array("Q", (number for _, number in rows))
+
+    def __getitem__(self, index: int) -> int:
+        at = index  # most often every block is there
+        if not 0 <= at < len(self._indexes) or self._indexes[at] != index:
+            at = bisect_left(self._indexes, index)
+        if at < len(self._indexes) and self._indexes[at] == index:
+            return self._numbers[at]
+        raise KeyError(index)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._indexes)
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def __repr__(self) -> str:
+        return f"BlockMap({dict(self)!r})"
 
 
 def blocks_of(length: int) -> int:

@@ -162,7 +162,8 @@ def _complete(
         verdict.verdict = Verdict.CORRUPT
         text = (
             f"at offset {where or start} it differs from {one.reference}, and it is "
-            "equal again after that: take the segment from there"
+            "equal again after that: move the file aside, and take the segment from "
+            "there"
         )
     elif where is None:
         text = (
@@ -171,7 +172,7 @@ def _complete(
         )
     else:
         text = (
-            f"from offset {where} on it holds another log than {one.reference}: cut "
-            "the log there, and take the rest from a replica"
+            f"from offset {where} on it holds another log than {one.reference}, and "
+            "no epochs tell which one is right: keep both, an operator has to decide"
         )
     verdict.evidence.append(text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystore.spark.session import job_errors
+from pystore.spark.task_runner import parallelism_of, run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,8 @@ the size of a task in bytes.
 
 def on_spark(session: SparkSession) -> RunTasks:
     """
-    Returns a function that runs tasks on the executors of a session.
+    Returns a function that runs tasks on the executors of a session, classic or of
+    Spark Connect.
 
     Spark may run a task twice, or again after a failure, on any executor. So a task
     must change nothing.
@@ -42,10 +43,9 @@ def on_spark(session: SparkSession) -> RunTasks:
         if not tasks:
             return []
         total = sum(map(size, tasks))
-        wanted = max(-(-total // _PARTITION_BYTES), context.defaultParallelism)
+        wanted = max(-(-total // _PARTITION_BYTES), parallelism_of(session))
         slices = min(len(tasks), wanted, _PARTITIONS_MAX)
-        with job_errors():
-            return context.parallelize(tasks, slices).map(function).collect()
+        text = f"pystore verify: {len(tasks)} tasks"
+        return run_tasks(session, tasks, function, slices, text)
 
-    context = session.sparkContext
     return run

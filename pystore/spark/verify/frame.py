@@ -4,19 +4,19 @@ Verdicts as a table in Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pystore.spark.session import job_errors
 from pystore.spark.verify.executors import on_spark
 from pystore.spark.verify.run import VerifyRun, verify_stores
-from pystore.spark.verify.verdicts import SegmentVerdict
+from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COLUMNS", "frame_of", "row_of", "verify"]
+__all__ = ["COLUMNS", "frame_of", "row_of", "verdict_of", "verify"]
 
 COLUMNS = {
     "round": "bigint",
@@ -30,11 +30,15 @@ COLUMNS = {
     "length": "bigint",
     "checkedBytes": "bigint",
     "records": "bigint",
+    "uncoveredBytes": "bigint",
+    "isSampled": "boolean",
     "isSealed": "boolean",
     "replicas": "int",
     "blocks": "array<int>",
     "firstDifference": "bigint",
     "digest": "string",
+    "readBlocks": "array<int>",
+    "blockDigests": "array<bigint>",
     "evidence": "array<string>",
     "seconds": "double",
 }
@@ -89,8 +93,10 @@ def row_of(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
     Returns a verdict by column.
     """
     return {
-        "round": found.number,
-        "verifiedAt": datetime.fromtimestamp(found.began, UTC),
+        "round": found.number if one.round is None else one.round,
+        "verifiedAt": datetime.fromtimestamp(
+            found.began if one.verified_at is None else one.verified_at, UTC
+        ),
         "group": one.group,
         "store": one.store,
         "segment": one.segment,
@@ -100,11 +106,46 @@ def row_of(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
         "length": one.length,
         "checkedBytes": one.checked_bytes,
         "records": one.records,
+        "uncoveredBytes": one.uncovered_bytes,
+        "isSampled": one.is_sampled,
         "isSealed": one.is_sealed,
         "replicas": one.replicas,
         "blocks": list(one.blocks),
         "firstDifference": one.first_difference,
         "digest": one.digest,
+        "readBlocks": list(one.read_blocks),
+        "blockDigests": list(one.block_digests),
         "evidence": one.evidence,
         "seconds": one.seconds,
     }
+
+
+def verdict_of(row: Mapping[str, Any]) -> SegmentVerdict:
+    """
+    Returns the verdict of a row, as `row_of` made it. Columns that an older version
+    did not write have their default.
+    """
+    return SegmentVerdict(
+        group=row["group"],
+        store=row["store"],
+        segment=row["segment"],
+        verdict=Verdict(row["verdict"]),
+        name=row["name"],
+        is_bad=row["isBad"],
+        length=row["length"],
+        checked_bytes=row["checkedBytes"],
+        records=row["records"],
+        uncovered_bytes=row.get("uncoveredBytes") or 0,
+        is_sampled=bool(row.get("isSampled")),
+        is_sealed=row["isSealed"],
+        replicas=row["replicas"],
+        blocks=tuple(row["blocks"]),
+        first_difference=row["firstDifference"],
+        digest=row["digest"],
+        read_blocks=tuple(row.get("readBlocks") or ()),
+        block_digests=tuple(row.get("blockDigests") or ()),
+        evidence=list(row["evidence"]),
+        seconds=row["seconds"],
+        round=row["round"],
+        verified_at=row["verifiedAt"].timestamp(),
+    )

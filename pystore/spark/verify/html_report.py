@@ -17,13 +17,14 @@ from string import Template
 
 from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.summary import is_bad, is_unfinished
-from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+from pystore.spark.verify.verdicts import GOOD, SegmentVerdict, Verdict
 from pystore.text import size_text
 
 __all__ = ["COLUMNS_MAX", "render_report"]
 
-COLUMNS_MAX = 160
-"""Columns of a picture. With more segments, several of them share a column."""
+COLUMNS_MAX = 80
+"""Columns of a picture, which fit into a window of 1,200 pixels. With more segments,
+several of them share a column."""
 
 _ROWS_MAX = 500
 _NUMBERS = ("segment", "blocks", "records", "checked")
@@ -34,11 +35,13 @@ _WORST = (
     Verdict.ABSENT,
     Verdict.UNKNOWN,
     Verdict.ORPHAN,
+    Verdict.SAMPLED,
     Verdict.UNSEALED,
     Verdict.OK,
 )
 _MEANINGS = {
     Verdict.OK: "agrees with a seal or a replica",
+    Verdict.SAMPLED: "nothing is wrong in the blocks that were read",
     Verdict.UNSEALED: "valid, but no seal and no replica to compare with",
     Verdict.ABSENT: "missing (red edge: it should be here)",
     Verdict.CORRUPT: "bytes differ from what was written",
@@ -76,17 +79,21 @@ def _headline(found: VerifyRun) -> str:
 
 
 def _figures(found: VerifyRun) -> str:
-    total = sum(one.checked_bytes for one in found.verdicts)
+    total = sum(one.checked_bytes for one in _of_round(found))
     rate = f"{size_text(total / found.seconds)}/s" if found.seconds else "-"
     pairs = {
         "stores": f"{len(found.stores):,}",
         "segments": f"{sum(one.segment is not None for one in found.verdicts):,}",
-        "records": f"{sum(one.records for one in found.verdicts):,}",
+        "records": f"{sum(one.records for one in _of_round(found)):,}",
         "checked": size_text(total),
         "in": f"{found.seconds:.1f} s",
         "at": rate,
     }
     return "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in pairs.items())
+
+
+def _of_round(found: VerifyRun) -> list[SegmentVerdict]:
+    return [one for one in found.verdicts if one.round in (None, found.number)]
 
 
 def _legend(verdicts: Iterable[SegmentVerdict]) -> str:
@@ -111,15 +118,24 @@ def _picture(found: VerifyRun, group: str) -> str:
     columns = [bases[at : at + share] for at in range(0, len(bases), share)]
     stores = sorted({one.store for one in mine})
     style = (
-        f"grid-template-columns: max-content repeat({len(columns)}, minmax(6px, 1fr))"
+        f"grid-template-columns: max-content 1rem "
+        f"repeat({len(columns)}, minmax(6px, 1fr))"
     )
     cells = []
     for store in stores:
-        here = {one.segment: one for one in mine if one.store == store}
+        own = [one for one in mine if one.store == store]
+        # A segment may have rows about its queues and epochs, too.
+        here: dict[int | None, list[SegmentVerdict]] = {}
+        for one in own:
+            here.setdefault(one.segment, []).append(one)
         name = escape(_short(store, stores))
         cells.append(f'<div class="name" title="{escape(store)}">{name}</div>')
-        cells += [_cell([here[b] for b in column if b in here]) for column in columns]
-    cells.append('<div class="name"></div>' + _axis(len(columns), bases))
+        cells.append(_cell(own, "whole"))
+        cells += [
+            _cell([one for base in column for one in here.get(base, ())])
+            for column in columns
+        ]
+    cells.append('<div class="name"></div><div></div>' + _axis(len(columns), bases))
     each = f", {share} to a column" if share > 1 else ""
     title = f"{escape(group)}: {len(bases):,} segments{each}"
     return (
@@ -141,32 +157,36 @@ def _axis(columns: int, bases: Sequence[int]) -> str:
     The first and the last offset below the columns.
     """
     half = max(1, columns // 2)
-    text = f'<div class="axis" style="grid-column: 2 / span {half}">{bases[0]:,}</div>'
+    text = f'<div class="axis" style="grid-column: 3 / span {half}">{bases[0]:,}</div>'
     if columns > 1:
-        style = f"grid-column: {2 + half} / -1"
+        style = f"grid-column: {3 + half} / -1"
         text += f'<div class="axis right" style="{style}">{bases[-1]:,}</div>'
     return text
 
 
-def _cell(verdicts: Sequence[SegmentVerdict]) -> str:
+def _worst_of(verdicts: Iterable[SegmentVerdict]) -> SegmentVerdict:
+    return min(verdicts, key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
+
+
+def _cell(verdicts: Sequence[SegmentVerdict], kind: str = "cell") -> str:
+    """
+    The worst of some verdicts: on the segments of a column, or on a whole store.
+    """
     if not verdicts:
-        return '<div class="cell"></div>'
-    worst = min(verdicts, key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
-    title = f"{worst.segment:,}: {worst.verdict}"
+        return f'<div class="{kind}"></div>'
+    worst = _worst_of(verdicts)
+    where = "the store" if worst.segment is None else f"{worst.segment:,}"
+    title = f"{where}: {worst.verdict}"
     if len(verdicts) > 1:
         title += f" (the worst of {len(verdicts)})"
     if worst.evidence:
         title += f": {worst.evidence[0]}"
     bad = " bad" if worst.is_bad else ""
-    return f'<div class="cell {worst.verdict}{bad}" title="{escape(title)}"></div>'
+    return f'<div class="{kind} {worst.verdict}{bad}" title="{escape(title)}"></div>'
 
 
 def _findings(found: VerifyRun) -> str:
-    findings = [
-        one
-        for one in found.verdicts
-        if one.is_bad or one.verdict not in (Verdict.OK, Verdict.UNSEALED)
-    ]
+    findings = [one for one in found.verdicts if one.is_bad or one.verdict not in GOOD]
     if not findings:
         return '<p class="soft">Nothing.</p>'
     findings.sort(key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
@@ -210,10 +230,14 @@ def _stores(found: VerifyRun) -> str:
         counts = Counter(str(one.verdict) for one in mine)
         words = (f"{counts[word]:,} {word}" for word in Verdict if counts[word])
         group = mine[0].group if mine else ""
+        worst = _worst_of(mine) if mine else None
+        bad = " bad" if worst and worst.is_bad else ""
+        word = f'<i class="{worst.verdict}{bad}"></i>{worst.verdict}' if worst else ""
         rows.append(
+            f'<td><span class="word">{word}</span></td>'
             f'<td class="mono">{escape(root)}</td><td class="mono">{escape(group)}</td>'
             f"<td>{', '.join(words) or 'no segments'}</td>"
             f'<td class="number">{sum(one.records for one in mine):,}</td>'
             f'<td class="number">{size_text(sum(o.checked_bytes for o in mine))}</td>'
         )
-    return _table(("store", "group", "verdicts", "records", "checked"), rows)
+    return _table(("worst", "store", "group", "verdicts", "records", "checked"), rows)

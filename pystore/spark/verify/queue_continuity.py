@@ -1,28 +1,27 @@
 """
-Checks the queue offsets of a whole log, on the driver.
-
-No queue offset may be missing or come twice, and every entry of the consume queues
-must name a record. The input is the summary of each segment.
+Looks at the queue offsets of a whole log, on the driver, and finds the entries of the
+consume queues that no record matched. The input is the summary of each segment.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from pystore.consumequeue.queue import ConsumeQueue, is_filler
-from pystore.consumequeue.queues import ConsumeQueues
+from pystore.consumequeue.queue import ConsumeQueue
 from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
 from pystore.spark.verify.verdicts import Finding
+from pystore.verify.entries import SlotMarks
 
-__all__ = ["check_entries", "check_offsets", "join_runs"]
+__all__ = ["check_offsets", "join_runs", "mark_slots", "set_end"]
 
-_LIGHT = "%LMQ%"
 _FINDINGS_MAX = 20
-"""Findings of one queue that are listed one by one."""
+"""Notes on one queue that are listed one by one."""
+_PIECE = 1 << 20
+"""Entries of a queue in memory at once."""
 
 Ranges = Sequence[tuple[int, int]]
 Queue = tuple[str, int]
@@ -48,12 +47,16 @@ def check_offsets(
     runs: Mapping[Queue, Sequence[QueueRun]], unseen: Ranges
 ) -> list[Finding]:
     """
-    Returns a finding for each place where a queue's offsets do not rise by one.
+    Returns a note for each place where a queue's offsets do not rise by one.
+
+    It is no damage by itself: a topic that was deleted and made again begins at 0, and
+    compaction, fillers and salvage leave gaps. But a record may have changed in the
+    range of the note, from the record before the place to the one behind it.
 
     Args:
         runs: of each queue.
         unseen: ranges of the log that could not be read. Offsets that are missing
-            across such a range are no finding.
+            across such a range are no note.
     """
     findings: list[Finding] = []
     for (topic, queue_id), parts in runs.items():
@@ -64,13 +67,17 @@ def check_offsets(
                 continue
             if is_ > wanted and _is_between(unseen, before.last_offset, after):
                 continue
-            what = (
-                f"{is_ - wanted} records are missing before it"
-                if is_ > wanted
-                else "an earlier record has this queue offset"
+            what = f"{is_ - wanted} records are missing before it"
+            if is_ < wanted:
+                what = "an earlier record has this queue offset"
+            if is_ == 0:
+                what = "the topic was made again"
+            text = (
+                f"queue {queue_id} of {topic}: queue offset {is_}, not {wanted}, at "
+                f"{after.first_offset}: {what}"
             )
-            text = f"queue {queue_id} of {topic}: queue offset {is_}, not {wanted}"
-            found.append(Finding("queueOffset", after.first_offset, f"{text}: {what}"))
+            size = after.first_offset - before.last_offset + 1
+            found.append(Finding("queueOffset", before.last_offset, text, size))
         findings += found[:_FINDINGS_MAX]
     return findings
 
@@ -79,76 +86,64 @@ def _is_between(unseen: Ranges, offset: int, after: QueueRun) -> bool:
     return any(low < after.first_offset and high > offset for low, high in unseen)
 
 
-def check_entries(
-    queues: ConsumeQueues,
-    runs: Mapping[Queue, Sequence[QueueRun]],
-    wrong: Mapping[Queue, Sequence[int]],
-    *,
-    passed_over: Collection[Queue] = (),
-    start: int,
-    end: int,
-    unseen: Ranges,
-) -> list[Finding]:
+def set_end(queue: ConsumeQueue, right: Iterable[tuple[int, int]], end: int) -> None:
     """
-    Returns a finding for each entry that names no record of its queue.
+    Ends a queue that was loaded by bisection at its first slot without an entry.
 
     Args:
-        queues: of the store, loaded.
-        runs: of the records, by queue.
-        wrong: queue offsets whose entry does not match the record.
-        passed_over: queues whose runs are not all known.
-        start: of the log.
-        end: of the log; entries above it are not checked.
-        unseen: ranges of the log that could not be read.
+        queue: of the store, loaded.
+        right: queue offsets ``[first, above)`` whose entry matches a record.
+        end: as in `mark_slots`.
     """
-    findings: list[Finding] = []
-    for queue in queues:
-        if queue.topic.startswith(_LIGHT):
-            continue  # its entries name records of other topics
-        key = queue.topic, queue.queue_id
-        parts = [(index, index + 1) for index in wrong.get(key, ())]
-        if key not in passed_over:
-            parts += _uncovered(queue, runs.get(key, ()))
-        found = []
-        for first, above in sorted(parts):
-            found += _bad(queue, first, above, (start, end), unseen)
-            if len(found) > _FINDINGS_MAX:
-                text = f"{queue.files.folder}: more entries of this queue are bad"
-                found[_FINDINGS_MAX:] = [Finding("consumeQueue", None, text)]
-                break
-        findings += found
-    return findings
+    for first, above in _gaps(right, queue.first_slot, min(end, queue.max_index)):
+        for start in range(first, above, _PIECE):
+            entries = queue.entries(start, min(_PIECE, above - start))
+            is_entry = (entries["offset"] >= 0) & (entries["size"] > 0)
+            if not is_entry.all():
+                queue.max_index = start + int(is_entry.argmin())
+                return
 
 
-def _uncovered(queue: ConsumeQueue, runs: Sequence[QueueRun]) -> list[tuple[int, int]]:
+def _gaps(
+    right: Iterable[tuple[int, int]], first_slot: int, end: int
+) -> Iterator[tuple[int, int]]:
     """
-    The slots ``[first, above)`` without a record in the log.
+    The slots between ranges, ``[first, above)`` ascending; last those behind them all.
     """
-    gaps, at = [], queue.first_slot
-    for run in sorted(runs, key=lambda one: one.first_index):
-        if run.first_index > at:
-            gaps.append((at, min(run.first_index, queue.max_index)))
-        at = max(at, run.last_index + 1)
-    gaps.append((at, queue.max_index))
-    return [(first, above) for first, above in gaps if first < above]
+    at = first_slot
+    for first, above in sorted(right):
+        if at < first < end:
+            yield at, first
+        elif at < end <= first:
+            break
+        at = max(at, min(above, end))
+    yield at, end
 
 
-def _bad(
-    queue: ConsumeQueue, first: int, above: int, log: tuple[int, int], unseen: Ranges
-) -> list[Finding]:
-    start, end = log
-    entries = queue.entries(first, above - first)
-    is_bad = ~is_filler(entries) & (entries["offset"] >= start)
-    is_bad &= entries["offset"] + entries["size"] <= end
-    for low, high in unseen:
-        is_bad &= (entries["offset"] < low) | (entries["offset"] >= high)
-    findings = []
-    for slot in np.flatnonzero(is_bad)[: _FINDINGS_MAX + 1].tolist():
-        offset, size, _ = entries[slot].item()
-        text = (
-            f"{queue.files.folder}: queue offset {first + slot} names {size} bytes at "
-            f"offset {offset}, where its record is not: move the folder away; pystore "
-            "builds it again"
-        )
-        findings.append(Finding("consumeQueue", offset, text))
-    return findings
+def mark_slots(
+    queue: ConsumeQueue,
+    runs: Sequence[QueueRun],
+    right: Iterable[tuple[int, int]],
+    end: int,
+) -> Iterator[SlotMarks]:
+    """
+    Returns the entries of a queue that no record matched.
+
+    Args:
+        queue: of the store, loaded.
+        runs: of its records.
+        right: queue offsets ``[first, above)`` whose entry matches a record.
+        end: of the entries that the records were compared with.
+    """
+    gaps = list(_gaps(right, queue.first_slot, min(end, queue.max_index)))
+    last = gaps[-1][0] - 1
+    for first, above in gaps:
+        for start in range(first, above, _PIECE):
+            entries = queue.entries(start, min(_PIECE, above - start))
+            slots = np.arange(start, start + len(entries))
+            named = np.zeros(len(entries), np.bool_)
+            for run in runs:
+                low, high = run.first_index - start, run.last_index + 1 - start
+                named[max(0, low) : max(0, high)] = True
+            matched = np.zeros(len(entries), np.bool_)
+            yield SlotMarks(start, entries, matched, named, slots < last)

@@ -8,10 +8,8 @@ segments.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +18,15 @@ from numpy.typing import NDArray
 
 from pystore.bindings.row import Check
 from pystore.consumequeue.build import Dispatched, Group, groups_of
-from pystore.consumequeue.files import QueueFiles
-from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue
-from pystore.fs.fd_cache import FdCache
-from pystore.fs.layout import CONSUME_QUEUE
+from pystore.consumequeue.queue import ENTRY_SIZE
+from pystore.spark.verify.queue_entries import QueueEntries, rising_parts
 from pystore.spark.verify.run_columns import RunColumns
+from pystore.verify.entries import LostEntries
 
 __all__ = ["QueueRun", "QueueRuns", "QueueSummary"]
 
 _RUNS_MAX = 4096
 """Runs of one queue in one segment; runs above this number are not checked."""
-_WRONG_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,8 @@ class QueueSummary:
         records: number of records.
         matched: number of records whose entry matches.
         missing: number of records that have no entry yet.
-        wrong: queue offsets whose entry does not match the record; at most 64.
-        wrong_count: number of all such entries.
+        right: queue offsets ``[first, above)`` whose entry matches a record.
+        lost: records without an entry, although they had one.
     """
 
     topic: str
@@ -75,8 +71,8 @@ class QueueSummary:
     records: int = 0
     matched: int = 0
     missing: int = 0
-    wrong: list[int] = field(default_factory=list)
-    wrong_count: int = 0
+    right: list[tuple[int, int]] = field(default_factory=list)
+    lost: LostEntries = field(default_factory=LostEntries)
 
 
 class QueueRuns:
@@ -86,24 +82,24 @@ class QueueRuns:
     Args:
         root: of the store, for its consume queues.
         topic: returns the name for a topic id.
-        lengths: the end of each consume queue, by topic and queue id; empty: the
-            consume queues are not read.
+        with_queues: whether the records are compared with the consume queues.
         queue_file_size: of the store's queue files, in bytes.
+        dispatched_end: the records below had their entries on disk.
     """
 
     def __init__(
         self,
         root: Path,
         topic: Callable[[int], str],
-        lengths: Mapping[tuple[str, int], int],
+        *,
+        with_queues: bool,
         queue_file_size: int,
+        dispatched_end: int = 0,
     ) -> None:
-        self._root = root
         self._topic = topic
-        self._lengths = lengths
-        self._file_size = queue_file_size
-        self._pool = FdCache()
-        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._with_queues = with_queues
+        self._dispatched_end = dispatched_end
+        self._entries = QueueEntries(root, queue_file_size or ENTRY_SIZE)
         self._runs = RunColumns()
         self._found: dict[tuple[str, int], QueueSummary] = {}
 
@@ -112,7 +108,7 @@ class QueueRuns:
         """
         The columns that the scan must fill in the rows.
         """
-        return Check.TOPIC | Check.TAGS if self._lengths else Check.TOPIC
+        return Check.TOPIC | Check.TAGS if self._with_queues else Check.TOPIC
 
     def summaries(self) -> list[QueueSummary]:
         """
@@ -144,7 +140,7 @@ class QueueRuns:
             StorageError: a consume queue cannot be read.
         """
         self._runs.note(rows)
-        if not self._lengths:
+        if not self._with_queues:
             return
         for group in groups_of(rows, self._topic, Dispatched()):
             self._compare(self._summary(group.topic, group.queue_id), group)
@@ -153,48 +149,38 @@ class QueueRuns:
         """
         Closes the queues' files.
         """
-        self._pool.close()
+        self._entries.close()
 
     def _compare(self, summary: QueueSummary, group: Group) -> None:
-        end = self._lengths.get((group.topic, group.queue_id), 0)
-        is_written = group.indexes < end
-        summary.missing += int((~is_written).sum())
-        if not is_written.any():
+        key = group.topic, group.queue_id
+        stored = self._entries.read(key, group.indexes)
+        if stored.tobytes() == group.entries.tobytes() and (stored["size"] > 0).all():
+            summary.matched += len(stored)
+            _add_ranges(summary, group.indexes)
             return
-        queue = self._queue(group.topic, group.queue_id, end)
-        is_there = is_written & (group.indexes >= queue.first_slot)
-        if not is_there.any():
-            return
-        indexes, entries = group.indexes[is_there], group.entries[is_there]
-        is_equal = np.zeros(len(indexes), np.bool_)
-        for start, above in _pieces(indexes):
-            first, last = int(indexes[start]), int(indexes[above - 1])
-            stored = queue.entries(first, last - first + 1)
-            is_equal[start:above] = stored == entries[start:above]
+        # The end of a queue is not known here: without an entry there are zeros.
+        is_written = (stored["offset"] >= 0) & (stored["size"] > 0)
+        is_there = group.indexes >= self._entries.first_slot(key)
+        is_missing = ~is_written & is_there
+        summary.missing += int(is_missing.sum())
+        was_there = is_missing & (group.entries["offset"] < self._dispatched_end)
+        if was_there.any():
+            offsets = group.entries["offset"][was_there]
+            summary.lost.add(group.indexes[was_there], offsets)
+        is_equal = is_written & (stored == group.entries)
         summary.matched += int(is_equal.sum())
-        wrong = indexes[~is_equal].tolist()
-        summary.wrong_count += len(wrong)
-        summary.wrong += wrong[: _WRONG_MAX - len(summary.wrong)]
-
-    def _queue(self, topic: str, queue_id: int, end: int) -> ConsumeQueue:
-        queue = self._queues.get((topic, queue_id))
-        if queue is None:
-            name = os.fsdecode(topic.encode("utf-8", "surrogateescape"))
-            folder = self._root / CONSUME_QUEUE / name / str(queue_id)
-            files = QueueFiles(
-                folder, self._file_size, is_writable=False, pool=self._pool
-            )
-            files.load()
-            queue = self._queues[topic, queue_id] = ConsumeQueue(topic, queue_id, files)
-            # The driver found the end of the queue.
-            queue.first_slot = files.bases[0] // ENTRY_SIZE if files.bases else end
-            queue.max_index = end
-        return queue
+        _add_ranges(summary, group.indexes[is_equal])
 
 
-def _pieces(indexes: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _add_ranges(summary: QueueSummary, indexes: NDArray[np.int64]) -> None:
     """
-    The parts of an array whose values rise by one, as ``[start, above)``.
+    Adds queue offsets in the order of the log to the right ones.
     """
-    edges = np.flatnonzero(np.diff(indexes) != 1) + 1
-    return list(pairwise([0, *edges.tolist(), len(indexes)]))
+    for start, above in rising_parts(indexes):
+        first, last = int(indexes[start]), int(indexes[above - 1])
+        if summary.right and summary.right[-1][1] == first:
+            summary.right[-1] = (summary.right[-1][0], last + 1)
+        elif len(summary.right) < _RUNS_MAX:
+            summary.right.append((first, last + 1))
+        else:
+            summary.is_cut = True

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pystore.message.constants import INNER_BATCH, NO_ENTRY
 
-__all__ = ["RUN_DTYPE", "RunColumns"]
+__all__ = ["RUN_DTYPE", "RunColumns", "edges"]
 
 _MERGE_ROWS = 1 << 16
 _ROWS_MAX = 1 << 20
@@ -64,7 +64,7 @@ class RunColumns:
         if (key[1:] < key[:-1]).any():
             order = np.argsort(key, kind="stable")
             key, indexes, offsets = key[order], indexes[order], offsets[order]
-        starts, ends = _edges((np.diff(key) != 0) | (np.diff(indexes) != 1))
+        starts, ends = edges((np.diff(key) != 0) | (np.diff(indexes) != 1))
         part = np.empty(len(starts), RUN_DTYPE)
         part["topic_id"] = key[starts] >> np.uint64(32)
         part["queue_id"] = key[starts].astype(np.uint32).view(np.int32)
@@ -91,7 +91,7 @@ class RunColumns:
         order = np.argsort(key, kind="stable")
         runs, key = runs[order], key[order]
         is_next = runs["first_index"][1:] == runs["last_index"][:-1] + 1
-        starts, ends = _edges((np.diff(key) != 0) | ~is_next)
+        starts, ends = edges((np.diff(key) != 0) | ~is_next)
         whole = runs[starts]
         whole["last_index"] = runs["last_index"][ends - 1]
         whole["last_offset"] = runs["last_offset"][ends - 1]
@@ -99,11 +99,11 @@ class RunColumns:
         return whole
 
 
-def _edges(
+def edges(
     is_break: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """
-    The starts and ends of the parts of an array.
+    Returns the starts and ends of the parts of an array.
 
     Args:
         is_break: for each element but the last, whether a part ends after it.

@@ -8,13 +8,19 @@ import os
 import re
 import stat
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from pystore.fs.atomic import storage_error
-from pystore.fs.layout import COMMIT_LOG, segment_name
+from pystore.fs.layout import COMMIT_LOG, SEGMENT_TEMPORARY_NAME, segment_name
+from pystore.message.constants import MAGIC_V1, MAGIC_V2
 
 __all__ = ["SegmentList", "list_segments"]
+
+_OFFSET_AT, _HEAD_BYTES = 28, 36
+"""Of a record: the offset that it contains. Layout: docs/format.md."""
 
 _NAME = re.compile(r"[0-9]{20}")
 
@@ -77,6 +83,8 @@ def list_segments(root: Path) -> SegmentList:
                 except FileNotFoundError:
                     # Deleted meanwhile, or a broken link.
                     continue
+                if entry.name == SEGMENT_TEMPORARY_NAME:
+                    continue
                 if not _NAME.fullmatch(entry.name):
                     text = "not the name of a segment: move this file away"
                     orphans.append((entry.name, text))
@@ -102,5 +110,44 @@ def list_segments(root: Path) -> SegmentList:
             del sizes[base]
     if not size:  # an empty file: the log was never written
         sizes.clear()
+    for base in _strays(folder, sorted(sizes), size):
+        text = (
+            "no record of this offset begins here, and the segments before it are "
+            "missing: the file is of another place or log: move it away"
+        )
+        orphans.append((segment_name(base), text))
+        del sizes[base]
     odd = {base: found for base, found in sizes.items() if found != size}
     return SegmentList(size, tuple(sorted(sizes)), odd, tuple(sorted(orphans)))
+
+
+def _strays(folder: Path, bases: Sequence[int], size: int) -> list[int]:
+    """
+    The files behind a hole that belong elsewhere: they begin with a record of another
+    offset; or with none, and more segments are missing before than there are files.
+    """
+    strays = []
+    for before, base in pairwise(bases):
+        if base == before + size:
+            continue
+        offset = _first_offset(folder / segment_name(base))
+        is_far = (base - before) // size > len(bases)
+        if offset != base and (offset is not None or is_far):
+            strays.append(base)
+    return strays
+
+
+def _first_offset(path: Path) -> int | None:
+    """
+    The offset that the first record of a segment contains; ``None``: there is no
+    record.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        # The check of the segment has the reason.
+        return None
+    if len(head) < _HEAD_BYTES or int.from_bytes(head[4:8]) not in (MAGIC_V1, MAGIC_V2):
+        return None
+    return int.from_bytes(head[_OFFSET_AT:_HEAD_BYTES])

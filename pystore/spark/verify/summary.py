@@ -11,7 +11,7 @@ from typing import Any
 
 from pystore.spark.verify.frame import row_of
 from pystore.spark.verify.run import VerifyRun
-from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+from pystore.spark.verify.verdicts import GOOD, NOTE, SegmentVerdict, Verdict
 
 __all__ = ["is_bad", "is_unfinished", "summary_of"]
 
@@ -32,22 +32,25 @@ def is_unfinished(found: VerifyRun) -> bool:
 
 def summary_of(found: VerifyRun) -> dict[str, Any]:
     """
-    Returns the round as JSON values: counts, and each finding.
+    Returns verdicts as JSON values: counts, and each finding. The records and bytes are
+    those of the last round.
     """
-    total = sum(one.checked_bytes for one in found.verdicts)
-    findings = [
-        one
-        for one in found.verdicts
-        if one.is_bad or one.verdict not in (Verdict.OK, Verdict.UNSEALED)
-    ]
+    mine = [one for one in found.verdicts if one.round in (None, found.number)]
+    findings = [one for one in found.verdicts if one.is_bad or one.verdict not in GOOD]
     return {
         "round": found.number,
         "verifiedAt": _time(found),
         "verdicts": _counts(found.verdicts),
         "bad": sum(one.is_bad for one in found.verdicts),
-        "segments": sum(one.segment is not None for one in found.verdicts),
-        "records": sum(one.records for one in found.verdicts),
-        "checkedBytes": total,
+        "segments": sum(
+            one.segment is not None and not one.name for one in found.verdicts
+        ),
+        "records": sum(one.records for one in mine),
+        "checkedBytes": sum(one.checked_bytes for one in mine),
+        "uncoveredBytes": sum(one.uncovered_bytes for one in found.verdicts),
+        "notes": sum(
+            text.startswith(NOTE) for one in found.verdicts for text in one.evidence
+        ),
         "seconds": round(found.seconds, 6),
         "stores": [_store(found, root) for root in found.stores],
         "findings": [_finding(one, found) for one in findings],
@@ -73,11 +76,12 @@ def _store(found: VerifyRun, root: str) -> dict[str, Any]:
         "bad": sum(one.is_bad for one in mine),
         "records": sum(one.records for one in mine),
         "checkedBytes": sum(one.checked_bytes for one in mine),
+        "uncoveredBytes": sum(one.uncovered_bytes for one in mine),
     }
 
 
 def _finding(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
     row = row_of(one, found)
-    for name in ("round", "verifiedAt", "seconds"):
+    for name in ("verifiedAt", "seconds", "readBlocks", "blockDigests"):
         del row[name]
     return row

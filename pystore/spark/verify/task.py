@@ -9,6 +9,7 @@ the rest of the store may be damaged.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pystore.bindings.ffi import NO_OFFSET
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
+from pystore.damage.segment_walk import SegmentReport, walk_segment
 from pystore.errors import FormatError, PystoreError
-from pystore.fs.layout import META_NAME, SEALS_NAME
+from pystore.fs.layout import META_NAME, SEALS_NAME, segment_path
 from pystore.seals import BLOCK_BYTES, Seal, read_seal
-from pystore.spark.verify.digests import BlockDigests
-from pystore.spark.verify.queue_runs import QueueRuns, QueueSummary
-from pystore.spark.verify.segment_view import open_view
-from pystore.verify.report import SegmentReport
-from pystore.verify.segments import scan_segment
+from pystore.spark.plan.segment_view import open_view
+from pystore.spark.verify.digests import BlockDigests, BlockMap
+from pystore.spark.verify.queue_columns import SegmentQueues, pack_queues
+from pystore.spark.verify.queue_runs import QueueRuns
+from pystore.spark.verify.sampled_walk import walk_blocks
+from pystore.verify.answers import require_readable
+from pystore.verify.coverage import uncovered_bytes
 
 __all__ = ["SegmentCheck", "SegmentTask", "StoreShare", "check_segment"]
+
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +45,18 @@ class StoreShare:
     Attributes:
         store: root of the store, the same path on every host.
         group: stores of one group are compared with each other.
-        stale_above: as in ``LogReader.scan``.
-        lengths: the end of each consume queue, by topic and queue id.
+        has_queues: whether records are compared with the consume queues.
         queue_file_size: of the consume queues' files, in bytes.
+        dispatched_end: the records below had their queue entries on disk.
+        torn_from: as in `walk_segment`.
     """
 
     store: str
     group: str
-    stale_above: int
-    lengths: dict[tuple[str, int], int] = field(default_factory=dict)
+    has_queues: bool = False
     queue_file_size: int = 0
+    dispatched_end: int = 0
+    torn_from: int = NO_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +70,8 @@ class SegmentTask:
         end: end of the segment's bytes that belong to the log.
         digest_end: blocks are digested up to here; ``base``: no block is.
         stops: offsets below ``digest_end`` where shorter replicas end.
-        blocks: indexes of the blocks to read; records are checked in the first block
-            only. ``None``: every block is read, and every record is checked.
+        blocks: indexes of the blocks to read; the records in them are checked.
+            ``None``: every block is read, and every record is checked.
         has_seal: whether the segment has a seal.
         epochs: offsets in the segment at which epochs begin.
     """
@@ -97,11 +106,12 @@ class SegmentCheck:
         report: of the scan; ``None``: the segment could not be read.
         digests: XXH3-64 of each block, by index.
         digest_end: end of the last digested block.
+        is_sampled: whether only some blocks were read.
         partial: XXH3-64 of a block up to the end of a shorter replica, by that end.
         seal: of the segment; ``None``: it has none.
         seal_problem: why the seal is invalid; empty: it is valid, or there is none.
         is_sealed_whole: whether every byte is as it was sealed.
-        queues: summary of the segment's records in each queue.
+        queues: the segment's records in each queue.
         stray_epochs: offsets at which an epoch begins but no record does.
         error: why the segment could not be checked; empty: it was checked.
         seconds: that the check took.
@@ -110,13 +120,14 @@ class SegmentCheck:
     store: str
     base: int
     report: SegmentReport | None = None
-    digests: dict[int, int] = field(default_factory=dict)
+    digests: Mapping[int, int] = field(default_factory=BlockMap)
     digest_end: int = 0
+    is_sampled: bool = False
     partial: dict[int, int] = field(default_factory=dict)
     seal: Seal | None = None
     seal_problem: str = ""
     is_sealed_whole: bool = False
-    queues: list[QueueSummary] = field(default_factory=list)
+    queues: SegmentQueues = field(default_factory=SegmentQueues)
     stray_epochs: tuple[int, ...] = ()
     error: str = ""
     seconds: float = 0.0
@@ -127,14 +138,20 @@ def check_segment(task: SegmentTask) -> SegmentCheck:
     Checks a segment. A problem of the store becomes part of the result, no exception.
     """
     began = time.monotonic()
-    check = SegmentCheck(task.share.store, task.base)
-    try:
-        _read_seal(task, check)
-        with open_view(task.share.store, [task.base]) as log:
-            _check(task, check, log)
-    except (PystoreError, OSError) as error:
-        # The other segments are still checked; this one gets the verdict UNKNOWN.
-        check.error = " ".join(str(error).split("\n"))
+    is_sampled = task.blocks is not None
+    check = SegmentCheck(task.share.store, task.base, is_sampled=is_sampled)
+    for _ in range(_ATTEMPTS):
+        check = SegmentCheck(task.share.store, task.base, is_sampled=is_sampled)
+        try:
+            require_readable(segment_path(Path(task.share.store), task.base))
+            _read_seal(task, check)
+            with open_view(task.share.store, [task.base]) as log:
+                _check(task, check, log)
+            break
+        except (PystoreError, OSError) as error:
+            # A queue's file may have been deleted meanwhile: look again. If that does
+            # not help, the segment is UNKNOWN, and the others are still checked.
+            check.error = " ".join(str(error).split("\n"))
     check.seconds = time.monotonic() - began
     return check
 
@@ -167,40 +184,64 @@ def _check(task: SegmentTask, check: SegmentCheck, log: LogReader) -> None:
     runs = QueueRuns(
         Path(task.share.store),
         log.topic,
-        task.share.lengths if is_whole else {},
-        task.share.queue_file_size,
+        with_queues=is_whole and task.share.has_queues,
+        queue_file_size=task.share.queue_file_size,
+        dispatched_end=task.share.dispatched_end,
     )
     starts = np.array(task.epochs, np.int64)
     found = np.zeros(len(starts), np.bool_)
 
     def note(rows: NDArray[Any]) -> None:
-        runs.note(rows)
+        if is_whole:
+            runs.note(rows)
         digests.reach(int(rows["offset"][-1] + rows["size"][-1]))
         if len(starts):
             found[np.isin(starts, rows["offset"].astype(np.int64))] = True
 
-    end = task.end if is_whole else min(task.end, task.base + BLOCK_BYTES)
     try:
-        check.report = scan_segment(
-            log,
-            task.base,
-            end,
-            note,
-            columns=runs.columns,
-            stale_above=task.share.stale_above,
-        )
+        check.report = _walk(task, log, note, runs.columns)
     finally:
         runs.close()
     digests.finish()
-    check.queues = runs.summaries()
+    if is_whole:
+        # A sample tells nothing about the order of a queue.
+        check.queues = pack_queues(runs.summaries())
     if is_whole and not check.report.faults:
         check.stray_epochs = tuple(
             start for start in starts[~found].tolist() if not _is_blank(log, start)
         )
-    check.digests, check.digest_end = digests.blocks, digest_end
+    check.digests, check.digest_end = BlockMap(digests.blocks), digest_end
     check.partial = digests.partial
     if seal is not None:
         check.is_sealed_whole = digests.whole == seal.digest
+
+
+def _walk(
+    task: SegmentTask,
+    log: LogReader,
+    note: Callable[[NDArray[Any]], None],
+    columns: Check,
+) -> SegmentReport:
+    torn_from = task.share.torn_from
+    if task.blocks is None:
+        return walk_segment(
+            log,
+            task.base,
+            task.end,
+            note,
+            uncovered=uncovered_bytes,
+            columns=columns,
+            torn_from=torn_from,
+        )
+    return walk_blocks(
+        log,
+        task.base,
+        task.end,
+        task.blocks,
+        note,
+        uncovered=uncovered_bytes,
+        torn_from=torn_from,
+    )
 
 
 def _is_blank(log: LogReader, offset: int) -> bool:

@@ -4,10 +4,14 @@ Verdicts and findings: plain values that travel between driver and executors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Finding", "SegmentVerdict", "Verdict"]
+__all__ = ["GOOD", "NOTE", "Finding", "SegmentVerdict", "Verdict"]
+
+NOTE = "note: "
+"""Begins the evidence that is no damage by itself."""
 
 
 class Verdict(StrEnum):
@@ -20,6 +24,7 @@ class Verdict(StrEnum):
             compare with.
         ABSENT: the file is missing, though replicas have the segment or its
             neighbours exist.
+        SAMPLED: nothing is wrong in the blocks that were read.
         CORRUPT: bytes differ from what was written.
         DIVERGENT: the segment is valid by itself, but belongs to another log than the
             replicas' segment.
@@ -29,11 +34,16 @@ class Verdict(StrEnum):
 
     OK = "OK"
     UNSEALED = "UNSEALED"
+    SAMPLED = "SAMPLED"
     ABSENT = "ABSENT"
     CORRUPT = "CORRUPT"
     DIVERGENT = "DIVERGENT"
     ORPHAN = "ORPHAN"
     UNKNOWN = "UNKNOWN"
+
+
+GOOD = (Verdict.OK, Verdict.UNSEALED, Verdict.SAMPLED)
+"""The verdicts without a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +73,30 @@ class SegmentVerdict:
     Attributes:
         group: stores of one group are compared with each other.
         store: root of the store.
-        segment: base offset; ``None``: the store's queues, epochs and small files.
-        name: of a file that has no base offset.
+        segment: base offset; ``None``: the whole store, or a file of it.
+        name: of what else the row is about: a file that is no segment,
+            ``consumequeue`` or ``epochs``. Those have a segment if it decides them.
         verdict: the verdict.
         is_bad: whether an operator has to act. An ABSENT segment that retention
             deleted and an UNSEALED segment are not bad.
         length: bytes of the log that the segment holds.
         checked_bytes: how many of these bytes were read and checked.
         records: how many whole records were checked.
+        uncovered_bytes: the bytes of these records that no checksum covers.
+        is_sampled: whether only some blocks were read, and the records in them.
         is_sealed: whether the segment agrees with a seal.
         replicas: how many other stores the segment was compared with.
         blocks: indexes of the bad blocks of 4 MiB, ascending.
         first_difference: offset of the first byte that differs from the replicas.
         digest: of the blocks' digests, in hex; equal segments have equal digests.
+        read_blocks: indexes of the blocks that were read and are not bad, ascending,
+            if blocks were digested.
+        block_digests: XXH3-64 of each of them, as signed integers. If a block changed
+            since an earlier round, its digest in that round.
         evidence: one line for each reason.
         seconds: that the check took.
+        round: that checked it; ``None``: it is not known yet.
+        verified_at: the time of that round, in seconds since 1970.
     """
 
     group: str
@@ -89,10 +108,16 @@ class SegmentVerdict:
     length: int = 0
     checked_bytes: int = 0
     records: int = 0
+    uncovered_bytes: int = 0
+    is_sampled: bool = False
     is_sealed: bool = False
     replicas: int = 0
     blocks: tuple[int, ...] = ()
     first_difference: int | None = None
     digest: str = ""
+    read_blocks: Sequence[int] = ()
+    block_digests: Sequence[int] = ()
     evidence: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    round: int | None = None
+    verified_at: float | None = None

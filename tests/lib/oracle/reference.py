@@ -21,7 +21,9 @@ NO_OFFSET = 2**64 - 1
 NO_TOPIC = 2**32 - 1
 
 # What is checked, and why a scan stops: the words of csrc/pystore.h.
-BODY, PROPERTY, OFFSET, FIELDS, TAGS, TOPIC, NEED_PROPERTY = (1 << n for n in range(7))
+BODY, PROPERTY, OFFSET, TAGS, TOPIC, NEED_PROPERTY, PASS_COPIED = (
+    1 << n for n in (0, 1, 2, 4, 5, 6, 8)
+)
 (
     STOP_ROWS,
     STOP_LIMIT,
@@ -33,14 +35,11 @@ BODY, PROPERTY, OFFSET, FIELDS, TAGS, TOPIC, NEED_PROPERTY = (1 << n for n in ra
     STOP_BODY,
     STOP_PROPERTY,
     STOP_OFFSET,
-    STOP_FIELDS,
-    STOP_STALE,
     STOP_UNREADABLE,
     STOP_BLANK,
-) = range(1, 15)
+) = (*range(1, 11), 13, 14)
 
 LEAST_SIZE = 91
-STALE_MS = 3000
 DELAYS_S: tuple[int, ...] = (1, 5, 10, 30, *range(60, 660, 60), 1200, 1800, 3600, 7200)
 
 ROW = np.dtype(
@@ -156,8 +155,6 @@ def parse(data: bytes, at: int, offset: int, checks: int) -> Record:
             raise BadRecord(STOP_BODY)
         record.row["proof"] |= 1
     _check_property(record, whole, checks)
-    if checks & FIELDS and not record.row["proof"] & 4:
-        _check_fields(record)
     if checks & TAGS:
         record.row["tags_code"] = tags_code_of(
             record.topic, properties_of(record.properties), record.row["store_ms"]
@@ -214,21 +211,25 @@ def _check_property(record: Record, whole: bytes, checks: int) -> None:
     if area == "whole":
         record.row["proof"] |= 4
         if checks & PROPERTY:
-            if int(whole[-2:-12:-1]) != crc(whole[:-20]):
-                raise BadRecord(STOP_PROPERTY)
-            record.row["proof"] |= 2
-    elif checks & NEED_PROPERTY or (checks & PROPERTY and area == "damaged"):
+            if int(whole[-2:-12:-1]) == crc(whole[:-20]):
+                record.row["proof"] |= 2
+            else:
+                _pass_copied(record, checks)
+    elif checks & NEED_PROPERTY:
         raise BadRecord(STOP_PROPERTY)
+    elif checks & PROPERTY and area == "damaged":
+        _pass_copied(record, checks)
 
 
-def _check_fields(record: Record) -> None:
-    row = record.row
-    if not row["store_ms"]:
-        raise BadRecord(STOP_FIELDS)
-    if b"\0" in record.topic or b"\0" in record.properties:
-        raise BadRecord(STOP_FIELDS)
-    if record.properties and not properties_of(record.properties):
-        raise BadRecord(STOP_FIELDS)
+def _pass_copied(record: Record, checks: int) -> None:
+    """
+    The property CRC differs: it may be that of another record.
+    """
+    if not checks & PASS_COPIED:
+        raise BadRecord(STOP_PROPERTY)
+    if record.body and crc(record.body) != record.row["body_crc"]:
+        raise BadRecord(STOP_BODY)
+    record.row["proof"] |= 1 | 8
 
 
 @dataclass
@@ -244,6 +245,7 @@ class Tail:
     record_ms: int | None = None
     records: int = 0
     unproved: int = 0
+    differs: int = 0
     blanks: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -255,7 +257,6 @@ class Job:
 
     checks: int
     limit: int
-    stale_above: int
     rows: list[dict[str, int]] | None
     tail: Tail
 
@@ -332,14 +333,13 @@ class ReferenceLog:
         offset: int,
         checks: int,
         limit: int = NO_OFFSET,
-        stale_above: int = NO_OFFSET,
         rows: list[dict[str, int]] | None = None,
     ) -> Tail:
         """
         Reads records from ``offset`` until something stops it.
         """
         tail = Tail(offset)
-        job = Job(checks, limit, stale_above, rows, tail)
+        job = Job(checks, limit, rows, tail)
         while not tail.stop:
             base = tail.offset - tail.offset % self.segment_size
             if base not in self.segments:
@@ -380,19 +380,12 @@ class ReferenceLog:
         if end > job.limit:
             tail.stop = STOP_LIMIT
             return
-        before = tail.record_ms
-        if (
-            tail.offset >= job.stale_above
-            and before is not None
-            and row["store_ms"] < before - STALE_MS
-        ):
-            tail.stop = STOP_STALE
-            return
         if job.checks & TOPIC:
             row["topic_id"] = self.topic_id(record.topic)
         if job.rows is not None:
             job.rows.append(row)
         tail.records += 1
-        tail.unproved += not row["proof"] & 4
+        tail.unproved += row["proof"] & 12 != 4
+        tail.differs += bool(row["proof"] & 8)
         tail.record_start, tail.record_end = tail.offset, end
         tail.record_ms, tail.offset = row["store_ms"], end

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.dataset as ds
 
 from pystore.message.message import Message
@@ -29,11 +30,13 @@ class Growing:
 
     Attributes:
         root: of the store.
-        records: topic, offset and body of each record so far.
+        records: topic, offset and body of each record in the log.
+        written: number of all records so far, also of those that were cut.
     """
 
     root: Path
     records: list[tuple[str, int, bytes]]
+    written: int = 0
 
     @classmethod
     def new(cls, root: Path, count: int = 0) -> Growing:
@@ -49,10 +52,11 @@ class Growing:
         Appends records of three topics, and leaves the store.
         """
         with CommitLog(self.root, segment_size=SEGMENT) as log:
-            for number in range(len(self.records), len(self.records) + count):
+            for number in range(self.written, self.written + count):
                 topic, body = f"T{number % 3}", b"%d " % number * (number % 50)
                 done = log.append(Message(topic, body, keys=str(number)))
                 self.records.append((topic, done.offset, body))
+        self.written += count
 
     def cut(self, offset: int) -> None:
         """
@@ -68,6 +72,26 @@ class Growing:
         """
         with CommitLog(self.root) as log:
             log.delete_before(offset)
+
+    @property
+    def keyed(self) -> list[tuple[int, str]]:
+        """
+        Offset and key of all records; a key is given once.
+        """
+        with CommitLog(self.root, mode="r") as log:
+            return [
+                (offset, str(log.read(offset).message().keys))
+                for offset in self.offsets
+            ]
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """
+        The size of each record in the log, by its offset.
+        """
+        with CommitLog(self.root, mode="r") as log:
+            rows = np.concatenate(list(log.scan()))
+        return dict(zip(rows["offset"].tolist(), rows["size"].tolist(), strict=True))
 
     @property
     def offsets(self) -> list[int]:

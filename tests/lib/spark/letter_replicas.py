@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pystore.bindings.row import NO_OFFSET
+from pystore.damage.segment_walk import SegmentReport
+from pystore.epochs.table import EpochTable
 from pystore.recovery.torn_tail import Bound
 from pystore.seals import BLOCK_BYTES, Seal
 from pystore.spark.verify.check_replicas import Difference, check_replicas
@@ -17,7 +18,6 @@ from pystore.spark.verify.plan import StorePlan
 from pystore.spark.verify.segment_list import SegmentList
 from pystore.spark.verify.task import SegmentCheck, StoreShare
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict
-from pystore.verify.report import SegmentReport
 
 __all__ = ["SIZE", "LetterReplica", "seal", "verdict_words", "verdicts_of"]
 
@@ -43,6 +43,8 @@ class LetterReplica:
         odd: sizes of segments of a wrong size, by number.
         missing: numbers of missing segments below the end.
         of_store: findings about the store.
+        suspect: blocks with a gap of queue offsets, by number of the segment.
+        epochs: epoch and start of each entry of the epoch table.
         size: of a segment.
     """
 
@@ -56,6 +58,8 @@ class LetterReplica:
     orphans: tuple[tuple[str, str], ...] = ()
     odd: Mapping[int, int] = field(default_factory=dict)
     of_store: Sequence[Finding] = ()
+    suspect: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    epochs: Sequence[tuple[int, int]] = ()
     size: int = SIZE
 
     def found(self) -> StoreFindings:
@@ -76,7 +80,9 @@ class LetterReplica:
             end=end,
             bound=Bound(end),
             generation=None,
-            share=StoreShare(f"/{self.name}", "g", NO_OFFSET),
+            share=StoreShare(f"/{self.name}", "g"),
+            table=EpochTable.of(self.epochs) if self.epochs else None,
+            readable_end=end,
         )
         checks = {number * size: self._check(number) for number in self.segments}
         for number, text in self.errors.items():
@@ -89,6 +95,10 @@ class LetterReplica:
             for block in blocks:
                 offset = number * size + block * BLOCK_BYTES + 100
                 found.add(Finding("record", offset, "bad", 10))
+        for number, blocks in self.suspect.items():
+            for block in blocks:
+                offset = number * size + block * BLOCK_BYTES + 100
+                found.add_note(Finding("queueOffset", offset, "a gap", 10))
         for finding in self.of_store:
             found.add(finding)
         return found
@@ -142,15 +152,19 @@ def verdicts_of(
     *made: LetterReplica,
 ) -> tuple[dict[tuple[str, int | None], SegmentVerdict], list[Difference]]:
     """
-    The verdicts by store name and segment number, and the differences.
+    The verdicts by store name and segment number, and the differences. Rows about a
+    file of the store have its name behind that of the store.
     """
     verdicts, differences = check_replicas([one.found() for one in made])
     sizes = {f"/{one.name}": one.size for one in made}
     by_place: dict[tuple[str, int | None], SegmentVerdict] = {}
     for one in verdicts:
         number = None if one.segment is None else one.segment // sizes[one.store]
-        assert (one.store[1:], number) not in by_place
-        by_place[one.store[1:], number] = one
+        name = one.store[1:]
+        if one.name and number is not None:
+            name += f"/{one.name}"
+        assert (name, number) not in by_place
+        by_place[name, number] = one
     return by_place, differences
 
 
@@ -163,5 +177,5 @@ def verdict_words(
     return {
         name: str(one.verdict) + "!" * one.is_bad
         for (name, number), one in verdicts.items()
-        if number == 0
+        if number == 0 and not one.name
     }

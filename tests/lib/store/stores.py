@@ -45,14 +45,20 @@ def bodies(log: CommitLog) -> list[bytes]:
     return found
 
 
-def kill_while(root: Path, work: Callable[[CommitLog], object]) -> None:
+def kill_while(
+    root: Path,
+    work: Callable[[CommitLog], object],
+    **options: Any,
+) -> None:
     """
     Open the store in a child process, work, and die of SIGKILL.
     """
     child = os.fork()
     if child == 0:
         try:
-            work(CommitLog(root, segment_size=SEGMENT))
+            # No garbage, it would close.
+            log = CommitLog(root, **{"segment_size": SEGMENT, **options})
+            work(log)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
     _, status = os.waitpid(child, 0)

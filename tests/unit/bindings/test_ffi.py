@@ -97,7 +97,7 @@ def test_a_good_status_raises_nothing_and_bad_text_is_still_text() -> None:
     [
         (LocalAck, ("PS_ACK_",)),
         (Stop, ("PS_STOP_",)),
-        (Check, ("PS_CHECK_", "PS_WANT_", "PS_NEED_")),
+        (Check, ("PS_CHECK_", "PS_WANT_", "PS_NEED_", "PS_PASS_")),
         (Proof, ("PS_PROOF_", "PS_HAS_")),
     ],
 )
@@ -112,7 +112,7 @@ def test_enums_are_the_constants_of_the_header(
         for prefix in prefixes:
             if name.startswith(prefix):
                 short = name.removeprefix(prefix)
-                keep = prefix in ("PS_NEED_", "PS_HAS_")
+                keep = prefix in ("PS_NEED_", "PS_HAS_", "PS_PASS_")
                 wanted[name[3:] if keep else short] = getattr(lib, name)
 
     assert wanted == {member.name: int(member) for member in enum}

@@ -141,7 +141,7 @@ def test_a_store_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     assert str(os.getpid()) in line
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_after_ctrl_c_only_the_acknowledged_records_are_stored(
     number: int, tmp_path: Path
 ) -> None:

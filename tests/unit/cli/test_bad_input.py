@@ -70,13 +70,24 @@ STRUCTURE: dict[str, tuple[Spoil, str]] = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("what", STRUCTURE)
+READ = ("dump", "info")
+"""The commands that read what is left of a log."""
+
+
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [
+        (what, command)
+        for what in STRUCTURE
+        for command in COMMANDS
+        if what == "a non-numeric file name" or command not in READ
+    ],
+)
 def test_every_command_refuses_files_that_are_not_a_log(
     what: str, command: str, tmp_path: Path
 ) -> None:
     """
-    The error names the file.
+    The error names the file. Those that read go on without a segment.
     """
     root = make_store(tmp_path / "s")
     spoil, words = STRUCTURE[what]
@@ -268,3 +279,67 @@ def test_a_read_only_directory_can_be_read_but_not_written(tmp_path: Path) -> No
     assert ["code 0"] * 5 + ["code 3"] == codes
     assert "Read-only file system" in error
     assert "s/" in error
+
+
+def test_an_empty_path_is_wrong_usage_of_every_command(tmp_path: Path) -> None:
+    """
+    ``pystore append "$STORE" --topic t`` with an unset variable must not make a store
+    in the current directory.
+    """
+    for words in (
+        ["append", "", "--topic", "t"],
+        ["compact", ""],
+        ["demo", "--directory", ""],
+        ["dump", ""],
+        ["epochs", ""],
+        ["epochs", str(tmp_path), "--against", ""],
+        ["info", ""],
+        ["recover", ""],
+        ["recover", str(tmp_path), "--save-to", ""],
+        ["replica", "", "--master", "127.0.0.1:1", "--learner"],
+        ["verify", ""],
+        ["spark", "compact", ""],
+        ["spark", "export", ""],
+        ["spark", "verify", ""],
+    ):
+        done = subprocess.run(
+            [*PYSTORE, *words], cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert 2 == done.returncode, (words, done.stderr)
+        if words[0] != "compact" and "Missing" not in done.stderr:
+            known = "the path is empty" in done.stderr or "No such" in done.stderr
+            assert known, (words, done.stderr)
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_closed_stdout_is_no_defect(tmp_path: Path) -> None:
+    """
+    ``>&-``: the command works, and its exit code is that of its work.
+    """
+    root = tmp_path / "s"
+    make_store(root)
+    command = " ".join([*PYSTORE[:1], "-m", "pystore", "info", str(root), ">&-"])
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_a_path_with_an_umlaut_works_in_every_locale(tmp_path: Path) -> None:
+    """
+    A path is bytes; the encoding of the terminal does not matter.
+    """
+    root = tmp_path / "größe"
+    make_store(root)
+    for words in (["info"], ["verify"], ["recover"], ["append", "--topic", "t"]):
+        command = [*PYSTORE, *words, str(root)]
+        environment = os.environ | {
+            "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0",
+        }  # fmt: skip
+        done = subprocess.run(
+            command, env=environment, input=b"line\n", capture_output=True, check=False
+        )
+        assert (0, b"") == (done.returncode, done.stderr), words

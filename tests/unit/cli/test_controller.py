@@ -18,8 +18,16 @@ from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 
 
-def test_a_controller_serves_until_a_signal(tmp_path: Path) -> None:
-    """A line has the address; SIGTERM ends it cleanly, with its exit code."""
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 130)],
+)
+def test_a_controller_serves_until_a_signal(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """
+    A line has the address; a service manager takes any code but 0 for a failure.
+    """
     config = tmp_path / "controller.properties"
     config.write_text("listenPort=0\nmappedFileSize=1\n")
     command = [*PYSTORE, "controller", "-c", str(config)]
@@ -32,9 +40,9 @@ def test_a_controller_serves_until_a_signal(tmp_path: Path) -> None:
         assert "pystore controller listens on 127.0.0.1:" in process.stdout.readline()
         assert "mappedFileSize has no meaning here" in process.stderr.readline()
         assert "this controller leads" in process.stderr.readline()
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert ("", "") == process.communicate(timeout=20)
-    assert 128 + signal.SIGTERM == process.returncode
+    assert code == process.returncode
 
 
 def test_an_open_listener_warns(tmp_path: Path) -> None:
@@ -146,3 +154,26 @@ def test_a_binary_configuration_is_refused(
 
     assert 2 == result.exit_code
     assert f"{path} {expected}" in result.stderr
+
+
+PEERS = "n0-127.0.0.1:19877;n1-127.0.0.1:19868;n2-127.0.0.1:19886"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"controllerDLegerPeers = {PEERS}\ncontrollerDLegerSelfId = n0\n",
+        "jRaftServerId = h:1\njRaftInitConf = h:1,h:2,h:3\n",
+    ],
+    ids=["DLedger", "jRaft"],
+)
+def test_a_file_of_three_controllers_starts_none(tmp_path: Path, text: str) -> None:
+    """Each would lead; the line says what to do."""
+    path = tmp_path / "controller.properties"
+    path.write_text(f"{text}controllerStorePath = {tmp_path}/records\n")
+    result = run("controller", "-c", str(path))
+
+    assert 2 == result.exit_code
+    assert f"{path}: it names 3 controllers" in result.stderr
+    assert "--zookeeper" in result.stderr
+    assert not (tmp_path / "records").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lib.command_line import make_store, overwrite, run, segment_file
+from lib.command_line import SEGMENT, make_store, overwrite, run, segment_file
 from lib.oracle.golden_data import STORES, GoldenStore
 
 from pystore.message.message import Message
@@ -37,6 +37,14 @@ def plain(line: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in line.items() if not k.startswith("uncompressed")}
 
 
+def short(line: dict[str, Any]) -> dict[str, Any]:
+    """
+    Returns a golden line as it is without decompression and digests.
+    """
+    left_out = ("Sha256", "RawHex")
+    return {k: v for k, v in plain(line).items() if not k.endswith(left_out)}
+
+
 def test_every_golden_store_is_dumped_field_for_field(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
@@ -45,8 +53,9 @@ def test_every_golden_store_is_dumped_field_for_field(
     """
     expected = golden_store.records
     if HAS_LIBRARIES:
-        assert expected == dump(golden_root, "--decompress")
-    assert [plain(line) for line in expected] == dump(golden_root)
+        assert expected == dump(golden_root, "--decompress", "--digests")
+    assert [plain(line) for line in expected] == dump(golden_root, "--digests")
+    assert [short(line) for line in expected] == dump(golden_root)
 
 
 def golden(tmp_path: Path, name: str) -> tuple[GoldenStore, Path]:
@@ -62,7 +71,7 @@ def test_records_are_chosen_by_offset_topic_and_queue(tmp_path: Path) -> None:
     The offsets need not be starts of records.
     """
     store, root = golden(tmp_path, "mixed-clean")
-    lines = [plain(line) for line in store.records]
+    lines = [short(line) for line in store.records]
     offsets = [line["offset"] for line in lines]
     start, end = offsets[100] + 1, offsets[200]
 
@@ -109,21 +118,45 @@ def test_bodies_are_as_stored_without_decompress(tmp_path: Path) -> None:
     assert len(body) == opened["uncompressedLength"]
 
 
-def test_a_body_that_cannot_be_decompressed_is_named(tmp_path: Path) -> None:
+def test_a_body_that_cannot_be_decompressed_is_printed_as_stored(
+    tmp_path: Path,
+) -> None:
     """
-    The error has the offset of the record.
+    Its line has the reason, the lines around it are printed, and the exit code is 1.
     """
     with CommitLog(tmp_path / "s") as log:
         log.append(Message("t", b"fine"))
-        offset = log.append(Message("t", b"no zlib", sys_flag=0x301)).offset
-    result = run("dump", tmp_path / "s", "--decompress")
+        log.append(Message("t", b"no zlib", sys_flag=0x301))
+        log.append(Message("t", b"fine, too"))
+    result = run("dump", tmp_path / "s", "--decompress", "--bodies")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
 
-    assert 3 == result.exit_code
-    assert f"record at offset {offset}: body is not valid zlib" in result.stderr
+    assert 1 == result.exit_code
+    assert ["fine", "no zlib", "fine, too"] == [line["body"] for line in lines]
+    assert [False, True, False] == ["bodyError" in line for line in lines]
+    assert "not valid zlib" in lines[1]["bodyError"]
+
+
+def test_a_record_with_a_changed_body_is_damage(tmp_path: Path) -> None:
+    """
+    As for verify: what dump prints is what was written.
+    """
+    root = make_store(tmp_path / "s")
+    before = dump(root)
+    offset = before[20]["offset"]
+    data = segment_file(root).read_bytes()
+    overwrite(segment_file(root), data.index(b"body 20"), b"BODY")
+    result = run("dump", root)
+
+    assert before[:20] + before[21:] == [
+        json.loads(line) for line in result.stdout.splitlines()
+    ]
+    assert f"{root}: offset {offset}: body CRC" in result.stderr
+    assert 1 == result.exit_code
 
 
 @pytest.mark.parametrize("damage", [b"\x7f\xff\xff\xff\xda\xa3\x20\xa7", bytes(100)])
-def test_after_a_broken_record_the_next_segment_follows(
+def test_after_a_broken_record_the_next_one_follows(
     damage: bytes, tmp_path: Path
 ) -> None:
     """
@@ -136,10 +169,44 @@ def test_after_a_broken_record_the_next_segment_follows(
     result = run("dump", root)
 
     lines = [json.loads(line) for line in result.stdout.splitlines()]
-    assert before[:20] + [x for x in before if x["offset"] >= 65536] == lines
+    assert before[:20] + before[21:] == lines
     (line,) = result.stderr.splitlines()
     assert f"{root}: offset {broken}: " in line
     assert 1 == result.exit_code
+
+
+def test_behind_a_missing_segment_the_next_one_follows(tmp_path: Path) -> None:
+    """
+    A line on stderr has the range and the file, and the exit code is 1.
+    """
+    root = make_store(tmp_path / "s")
+    before = dump(root)
+    path = segment_file(root, SEGMENT)
+    path.unlink()
+    result = run("dump", root)
+
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    inside = range(SEGMENT, 2 * SEGMENT)
+    assert [one for one in before if one["offset"] not in inside] == lines
+    assert (
+        f"pystore: {root}: offset {SEGMENT}: {path}: the segment is missing: restore "
+        "it from a replica or a backup and open the store again; the other segments "
+        f"can be read; skipped to {2 * SEGMENT}: run `pystore verify`\n"
+    ) == result.stderr
+    assert 1 == result.exit_code
+
+
+def test_damage_outside_the_range_is_not_reported(tmp_path: Path) -> None:
+    """
+    A range that ends before a missing segment is whole.
+    """
+    root = make_store(tmp_path / "s")
+    before = dump(root)
+    segment_file(root, SEGMENT).unlink()
+    inside = [one for one in before if one["offset"] < SEGMENT]
+
+    assert inside == dump(root, "--to", str(SEGMENT))
+    assert before[-5:] == dump(root, "--from", str(before[-5]["offset"]))
 
 
 def test_an_empty_store_has_nothing_to_dump(tmp_path: Path) -> None:

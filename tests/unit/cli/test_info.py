@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from lib.command_line import (
+    SEGMENT,
     make_store,
     overwrite,
     run,
@@ -124,3 +127,36 @@ def test_damage_that_prevents_an_opening_is_shown(tmp_path: Path) -> None:
     found = run_json("info", root)
 
     assert ("damaged", 0) == (found["state"], found["damageOffset"])
+
+
+def test_an_ill_store_says_what_is_missing(tmp_path: Path) -> None:
+    """
+    The state, and one line for each segment; the other facts are there as well.
+    """
+    root = make_store(tmp_path / "s")
+    whole = run_json("info", root)
+    segment_file(root, SEGMENT).unlink()
+    os.truncate(segment_file(root), 1000)
+    facts = run_json("info", root)
+
+    assert "ill" not in whole
+    assert ("ill", whole["endOffset"]) == (facts["state"], facts["endOffset"])
+    assert [(1000, SEGMENT), (SEGMENT, 2 * SEGMENT)] == [
+        (one["offset"], one["end"]) for one in facts["ill"]
+    ]
+    assert str(segment_file(root)) == facts["ill"][0]["path"]
+    text = run("info", root).stdout
+    assert re.search(r"^state +ill$", text, re.MULTILINE)
+    assert f"{SEGMENT} to {2 * SEGMENT}: {segment_file(root, SEGMENT)}: the" in text
+
+
+def test_an_ill_store_of_rocketmq_says_what_is_missing(tmp_path: Path) -> None:
+    """
+    As a store of pystore.
+    """
+    root = make_store(tmp_path / "s")
+    shutil.rmtree(root / "meta")
+    segment_file(root, SEGMENT).unlink()
+    facts = run_json("info", root)
+
+    assert ("ill", 1) == (facts["state"], len(facts["ill"]))

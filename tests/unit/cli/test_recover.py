@@ -15,7 +15,7 @@ from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 
 from pystore.store.commit_log import CommitLog
 
-RULES = {"A2", "A3", "A6", "A8", "A10"}
+RULES = {"A2", "A3", "A6", "A8", "A10", "A19"}
 
 
 def settings(store: GoldenStore) -> list[str]:
@@ -222,3 +222,87 @@ def test_rocketmqs_configuration_comes_from_a_file_or_the_command_line(
     for bad in ("nothing=true", "forceVerifyPropCRC=perhaps"):
         assert 2 == run("recover", root, "--set", bad).exit_code
     assert 3 == run("recover", root, "--config", str(tmp_path / "no")).exit_code
+
+
+def test_the_configuration_of_another_store_is_refused(tmp_path: Path) -> None:
+    """
+    With the setting; the store is not changed.
+    """
+    root = make_store(tmp_path / "s")
+    config = tmp_path / "broker.conf"
+    config.write_text("mappedFileSizeCommitLog=1073741824\n")
+    result = run("recover", root, "--config", str(config))
+
+    assert 2 == result.exit_code
+    assert "mappedFileSizeCommitLog=1073741824" in result.stderr
+
+
+def test_a_dry_run_has_the_exit_code_of_verify(tmp_path: Path) -> None:
+    """
+    Also for damage in the middle of a log that was closed, which an opening does not
+    look for.
+    """
+    root = make_store(tmp_path / "s")
+    assert 0 == run("recover", root, "--dry-run").exit_code
+    overwrite(segment_file(root), 3000, b"????")
+    result = run("recover", root, "--dry-run")
+
+    assert 1 == run("verify", root).exit_code == result.exit_code
+    assert "pystore doctor" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["commitlog/00000000000000065536", "meta/lmdb/data.mdb", "meta/live"]
+)
+def test_a_dry_run_of_a_store_that_no_opening_takes_has_the_exit_code_of_verify(
+    tmp_path: Path, name: str
+) -> None:
+    """
+    The reason is printed, and nothing is changed. Without ``--dry-run`` it is an error.
+    """
+    root = make_store(tmp_path / "s")
+    with (root / name).open("r+b") as file:
+        file.truncate(1000)
+    before = snapshot(root)
+    result = run("recover", root, "--dry-run")
+    found = run_json("recover", root, "--dry-run", exit_code=1)
+
+    assert 1 == run("verify", root).exit_code == result.exit_code
+    assert name in "".join(result.stdout.split())
+    assert name in found["damageReason"]
+    assert "damaged" == found["verdict"]
+    assert 3 == run("recover", root).exit_code
+    assert before == snapshot(root)
+
+
+def test_removed_bytes_go_where_the_operator_says(tmp_path: Path) -> None:
+    """
+    The place is made, and named in the report.
+    """
+    root = make_store(tmp_path / "s")
+    overwrite(segment_file(root, 65536), 100, b"\xff" * 400)
+    (root / "abort").touch()
+    place = tmp_path / "saved" / "here"
+    result = run("recover", root, "--accept-loss", "--save-to", place)
+
+    assert 0 == result.exit_code, result.output
+    (saved,) = place.iterdir()
+    assert str(saved) in result.stdout
+    assert list(saved.iterdir())
+    assert not list(tmp_path.glob("s.lost-*"))
+
+
+def test_a_relative_store_is_saved_beside_it_and_not_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    ``.`` has no name, and its parent is not ``.``.
+    """
+    root = tmp_path / "s"
+    offset = damaged(root)
+    monkeypatch.chdir(root)
+    found = run_json("recover", ".", "--accept-loss")
+
+    assert str(tmp_path / f"s.lost-{offset:020d}") == found["lostDirectory"]
+    assert [] == list(root.glob("*lost*"))
+    assert {"s", f"s.lost-{offset:020d}"} == {path.name for path in tmp_path.iterdir()}

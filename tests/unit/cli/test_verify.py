@@ -8,7 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lib.command_line import make_store, overwrite, run, run_json, segment_file
+from lib.command_line import (
+    SEGMENT,
+    make_store,
+    overwrite,
+    run,
+    run_json,
+    segment_file,
+)
 from lib.oracle.golden_data import GoldenStore
 
 from pystore.verify.coverage import UNCOVERED_FIELDS
@@ -55,7 +62,7 @@ def test_json_names_every_damage(tmp_path: Path) -> None:
     (found,) = run_json("verify", root, exit_code=1)["stores"]
 
     (damage,) = found["damages"]
-    assert (str(segment_file(root)), 0, 65536) == (
+    assert (str(segment_file(root)), 0, 122) == (
         damage["path"],
         damage["offset"],
         damage["skippedBytes"],
@@ -120,3 +127,24 @@ def test_a_torn_tail_is_reported_and_is_not_damage(tmp_path: Path) -> None:
         found["records"],
     )
     assert "torn: 4 bytes after offset" in run("verify", root).stdout
+
+
+def test_a_segment_that_the_system_does_not_open_is_unknown(tmp_path: Path) -> None:
+    """
+    The others are checked; the exit code is 3, with damage beside it 1.
+    """
+    root = make_store(tmp_path / "s")
+    path = segment_file(root, SEGMENT)
+    path.unlink()
+    path.symlink_to(path.name)
+    found = run_json("verify", root, exit_code=3)["stores"][0]
+
+    assert ("unknown", []) == (found["verdict"], found["damages"])
+    (unknown,) = found["unknown"]
+    assert (str(path), SEGMENT) == (unknown["path"], unknown["offset"])
+    text = run("verify", root).stdout
+    assert f"  unknown: {path}: offset {SEGMENT}: cannot open: Too many levels" in text
+    assert 3 == run("doctor", root).exit_code
+    overwrite(segment_file(root), 800, b"????")
+    found = run_json("verify", root, exit_code=1)["stores"][0]
+    assert ("damaged", 1) == (found["verdict"], len(found["damages"]))

@@ -59,7 +59,6 @@ def test_files_have_their_full_length_and_the_name_of_their_position(
         ("100", SIZE, "its name is no position"),
         ("0" * 17 + "150", SIZE, "its name is no position"),
         ("0" * 17 + "100", 99, "it has 99 bytes, and not 100 as configured"),
-        ("0" * 17 + "300", SIZE, "the file before it is missing"),
     ],
 )
 def test_the_error_of_foreign_files_has_their_name_and_advice(
@@ -75,7 +74,19 @@ def test_the_error_of_foreign_files_has_their_name_and_advice(
         _files(tmp_path)
 
     assert str(tmp_path / name) == raised.value.path
-    assert "is built anew from the log" in str(raised.value)
+    assert "`pystore doctor --apply` builds the queue again" in str(raised.value)
+
+
+def test_a_missing_file_is_named_and_not_the_one_behind_it(tmp_path: Path) -> None:
+    """
+    That one is whole.
+    """
+    _files(tmp_path).write(0, b"x")
+    (tmp_path / ("0" * 17 + "300")).write_bytes(bytes(SIZE))
+
+    with pytest.raises(CorruptError, match="the file is missing") as raised:
+        _files(tmp_path)
+    assert str(tmp_path / ("0" * 17 + "100")) == raised.value.path
 
 
 def test_an_empty_last_file_is_as_good_as_none(tmp_path: Path) -> None:
@@ -100,7 +111,7 @@ def test_a_shorter_file_is_an_error_and_no_signal(tmp_path: Path) -> None:
     files.write(0, b"x" * 80)
     os.truncate(tmp_path / ("0" * 20), 30)
 
-    with pytest.raises(CorruptError, match="it ends at byte 30: move"):
+    with pytest.raises(CorruptError, match=r"it ends at byte 30: .pystore doctor"):
         files.read(20, 20)
 
 

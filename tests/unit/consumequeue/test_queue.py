@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 from pystore.consumequeue.files import QueueFiles
-from pystore.consumequeue.queue import ENTRY_DTYPE, ConsumeQueue, Entries, QueueEntry
+from pystore.consumequeue.queue import (
+    ENTRY_DTYPE,
+    ConsumeQueue,
+    Entries,
+    QueueEntry,
+    is_filler,
+)
 from pystore.errors import InvalidError, OffsetOutOfRange
 from pystore.fs.fd_cache import FdCache
 from pystore.message.properties import tags_code
@@ -165,6 +171,41 @@ def test_an_append_never_overwrites_and_never_leaves_the_range(
     assert 5 == queue.max_index
 
 
+def test_entries_in_any_order_fill_the_slots_that_were_skipped(tmp_path: Path) -> None:
+    """
+    A log that lost records may have a later one first; the queue begins where the
+    lowest will be, in whatever file.
+    """
+    per_file = _queue(tmp_path)._file_size // 20
+    first, middle, last = 3, per_file + 2, 3 * per_file + 1
+    queue = _queue(tmp_path)
+    queue.insert(last, _entries(last, 2), first)
+    queue.insert(middle, _entries(middle, 1), first)
+    queue.insert(first, _entries(first, 2), first)
+    queue.insert(last + 2, _entries(last + 2, 1), first)
+    again = _queue(tmp_path)
+    again.load()
+
+    there = {first, first + 1, middle, last, last + 1, last + 2}
+    assert last + 3 == queue.max_index == again.max_index
+    entries = again.entries(0, last + 3)
+    assert there == set(np.flatnonzero(~is_filler(entries)).tolist())
+    for index in there:
+        assert _entries(index, 1).tobytes() == entries[index : index + 1].tobytes()
+
+
+def test_an_entry_below_the_first_file_is_refused(tmp_path: Path) -> None:
+    """
+    The queue was begun too high.
+    """
+    queue = _queue(tmp_path)
+    per_file = queue._file_size // 20
+    queue.insert(per_file, _entries(per_file, 1), per_file)
+
+    with pytest.raises(OffsetOutOfRange):
+        queue.insert(0, _entries(0, 1), 0)
+
+
 @pytest.mark.parametrize("expected", [0, 24, 25, 26, 30, 31, 10**6, -3])
 def test_the_end_is_found_whatever_was_expected(expected: int, tmp_path: Path) -> None:
     """
@@ -235,3 +276,66 @@ def test_readers_see_whole_entries_while_a_writer_appends(tmp_path: Path) -> Non
             queue.append(index, _entries(index, 7))
 
         assert [0, 0, 0] == [reader.result() for reader in readers]
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, 1), (9, 1), (10, 10), (15, 5), (20, 1), (20, 30), (40, 5), (60, 10)],
+)
+def test_a_queue_ends_at_its_first_zero_entry_in_whatever_file(
+    tmp_path: Path, first: int, count: int
+) -> None:
+    """
+    After a power cut older files may have come back as zeros, and newer ones not.
+    """
+    _queue(tmp_path).append(0, _entries(0, 8 * PER_FILE))
+    for slot in range(first, first + count):
+        path = tmp_path / f"{slot // PER_FILE * PER_FILE * 20:020}"
+        with path.open("r+b") as file:
+            file.seek(slot % PER_FILE * 20)
+            file.write(bytes(20))
+
+    assert first == _queue(tmp_path).max_index
+
+
+def test_a_hole_in_the_middle_of_an_old_file_ends_the_queue(tmp_path: Path) -> None:
+    """
+    What was never written back reads as zeros, and the system knows of no data there.
+    """
+    files = QueueFiles(tmp_path, 20 * 4096, is_writable=True, pool=FdCache())
+    queue = ConsumeQueue("T", 0, files)
+    queue.load()
+    queue.append(0, _entries(0, 6 * 4096))
+    queue.files.sync()
+    with (tmp_path / f"{20 * 4096:020}").open("r+b") as file:
+        data = file.read()
+        file.truncate(8192)
+        file.truncate(len(data))
+        file.seek(16384)
+        file.write(data[16384:])
+
+    again = ConsumeQueue("T", 0, files)
+    again.load()
+
+    # Only the tags code of the entry at the edge lies behind it.
+    assert 4096 + -(-8192 // 20) == again.max_index
+
+
+def test_an_old_file_without_a_hole_is_not_read(tmp_path: Path) -> None:
+    """
+    The cost of an opening does not grow with the size of a queue's older files.
+    """
+    _queue(tmp_path).append(0, _entries(0, 8 * PER_FILE))
+    sizes = list[int]()
+
+    class CountingFiles(QueueFiles):
+        def read(self, position: int, count: int) -> bytes:
+            sizes.append(count)
+            return super().read(position, count)
+
+    files = CountingFiles(tmp_path, 20 * PER_FILE, is_writable=False, pool=FdCache())
+    queue = ConsumeQueue("T", 0, files)
+    queue.load()
+
+    assert 8 * PER_FILE == queue.max_index
+    assert (4, 10) == (sizes.count(20 * PER_FILE), sizes.count(20))

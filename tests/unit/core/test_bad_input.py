@@ -153,8 +153,8 @@ REFUSED: dict[str, Case] = {
         lambda root: segment(root, 1).unlink(),
         NotAStoreError,
         "{root}/commitlog: segment 00000000000000065536 is missing before "
-        "00000000000000131072, which is not empty: restore it or move the later ones "
-        "away",
+        "00000000000000131072, which is not empty: restore it from a replica or a "
+        "backup; until then the store opens for reading only",
     ),
     "garbage in the middle": (
         lambda root: overwrite(segment(root), offset_of(root, 9), b"\xa5" * 300),
@@ -201,14 +201,14 @@ REFUSED: dict[str, Case] = {
     "live page gone": (
         lambda root: (root / "meta/live").unlink(),
         NotAStoreError,
-        "{root}/meta/live: no live page: restore meta/ from a backup, or move meta/ "
-        "away and open again",
+        "{root}/meta/live: no live page: make it again with "
+        "`pystore doctor STORE --apply`",
     ),
     "live page cut short": (
         lambda root: os.truncate(root / "meta/live", 100),
         NotAStoreError,
-        "{root}/meta/live: 100 bytes, a live page has 4096: restore meta/ from a "
-        "backup, or move meta/ away and open again",
+        "{root}/meta/live: 100 bytes, a live page has 4096: make it again with "
+        "`pystore doctor STORE --apply`",
     ),
     "garbage for epochs": (
         lambda root: (root / "epochFileCheckpoint").write_bytes(b"\xff\xfe"),

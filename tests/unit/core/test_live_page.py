@@ -98,7 +98,7 @@ def test_the_error_of_a_bad_page_has_its_path(tmp_path: Path) -> None:
     """
     Missing, of a wrong size, or other bytes.
     """
-    with pytest.raises(NotAStoreError, match="no live page: restore") as raised:
+    with pytest.raises(NotAStoreError, match="no live page: make it again") as raised:
         LivePage(tmp_path / "missing")
     assert os.fspath(tmp_path / "missing") == raised.value.path
 

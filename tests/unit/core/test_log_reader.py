@@ -182,9 +182,9 @@ def test_reading_where_no_record_is_raises(log: LogHandle) -> None:
     assert 1 == corrupt.value.offset
     wrong: Any
     for wrong in (-1, 2**64, "0", None):
-        with pytest.raises(InvalidError, match="no offset"):
+        with pytest.raises(InvalidError, match="offset "):
             log.read(wrong)
-        with pytest.raises(InvalidError, match="no range"):
+        with pytest.raises(InvalidError, match="from_offset "):
             log.scan(wrong)
         with pytest.raises(InvalidError, match="ps_block_acquire cannot take"):
             log.acquire(wrong)

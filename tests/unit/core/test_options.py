@@ -55,6 +55,7 @@ def test_the_default_is_to_read() -> None:
         packed.property_crc,
         packed.store_host_size,
     )
+    assert lib.PS_MODE_READ_ILL == LogOptions(serves_ill=True).pack().mode
 
 
 def test_a_route_is_the_struct_of_the_core() -> None:

@@ -64,8 +64,24 @@ def test_a_bad_last_record_leads_nowhere(root: Path, ends: list[int]) -> None:
     assert _behind(root, ends[3] + 100, b"?", ends[4]) is None
 
 
-def test_a_bad_magic_leads_nowhere(root: Path, ends: list[int]) -> None:
+@pytest.mark.parametrize("at", [0, 4], ids=["size", "magic"])
+def test_a_bad_size_or_magic_hides_one_record(
+    root: Path, ends: list[int], at: int
+) -> None:
     """
-    Its size is not used.
+    The next record proves its place by its magic, its lengths and its offset.
     """
-    assert _behind(root, ends[0] + 4, b"????", SEGMENT_SIZE) is None
+    assert ends[1] == _behind(root, ends[0] + at, b"????", SEGMENT_SIZE)
+
+
+def test_a_zeroed_page_hides_only_its_records(root: Path, ends: list[int]) -> None:
+    """
+    The search goes on behind the zeros.
+    """
+    path = root / "commitlog" / f"{0:020d}"
+    content = bytearray(path.read_bytes())
+    content[ends[0] : ends[2] + 10] = bytes(ends[2] - ends[0] + 10)
+    path.write_bytes(content)
+    with LogReader(root) as log:
+        assert ends[3] == log.resync(ends[0], SEGMENT_SIZE)
+        assert log.resync(ends[4], SEGMENT_SIZE) is None

@@ -15,6 +15,7 @@ from pystore.message.properties import (
     delivery_ms,
     encode_properties,
     join_keys,
+    parse_delay_levels,
     parse_properties,
     tags_code,
     without_crc,
@@ -192,3 +193,19 @@ def test_a_level_that_is_no_level_delays_nothing() -> None:
         assert delivery_ms("SCHEDULE_TOPIC_XXXX", {"DELAY": level}, 5) is None
     assert delivery_ms("T", {"DELAY": "3"}, 5) is None
     assert 5 + 2 * 3600 * 1000 == delivery_ms("SCHEDULE_TOPIC_XXXX", {"DELAY": "99"}, 5)
+
+
+def test_delay_levels_have_units() -> None:
+    """
+    Seconds, minutes, hours, days, from level 1.
+    """
+    assert (2000, 60_000, 10_800_000, 172_800_000) == parse_delay_levels("2s 1m 3h 2d")
+
+
+@pytest.mark.parametrize("text", ["", "1", "s", "1x", "1s  5s", "-1s", "1s,2s"])
+def test_delay_levels_with_which_rocketmq_does_not_start_are_refused(text: str) -> None:
+    """
+    The message names the level.
+    """
+    with pytest.raises(InvalidError, match="messageDelayLevel"):
+        parse_delay_levels(text)

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from lib.store.proc_locks import locks_of
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import (
@@ -123,11 +125,52 @@ def test_a_closed_handle_raises_and_can_be_closed_again(checkpoint: MetaStore) -
 def test_the_same_database_is_open_once_in_a_process(
     meta: Path, checkpoint: MetaStore
 ) -> None:
-    """LMDB's locks belong to the process; a second handle would break them."""
-    for again in (MetaStore.open, MetaStore.open_read_only):
+    """
+    LMDB's locks belong to the process; a second handle would break them. By another
+    path, too, which LMDB would not notice.
+    """
+    (meta.parent / "other").symlink_to(meta)
+    for path in (meta, meta.parent / "other"):
         with pytest.raises(BusyError, match="is open in this process: close"):
-            again(meta)
+            MetaStore.open(path)
     promise(checkpoint, 1)
+
+
+def test_a_reader_in_the_process_of_the_writer_takes_no_lock_from_it(
+    meta: Path, checkpoint: MetaStore
+) -> None:
+    """It reads one state, which later changes leave as it is."""
+    before = locks_of(meta / "lmdb" / "lock.mdb")
+    with MetaStore.open_read_only(meta) as reader:
+        promise(checkpoint, 1)
+        assert -1 == reader.read(PROMISED)
+    assert before == locks_of(meta / "lmdb" / "lock.mdb") != []
+    with MetaStore.open_read_only(meta) as reader:
+        assert 1 == reader.read(PROMISED)
+
+
+def test_a_reader_beside_a_writer_that_never_pauses_sees_whole_states(
+    meta: Path, checkpoint: MetaStore
+) -> None:
+    """Never a page of a later state, which would look like damage."""
+    stop = threading.Event()
+
+    def commit() -> int:
+        count = 0
+        while not stop.is_set():
+            leave(checkpoint, 300 + count % 7)
+            count += 1
+        return count
+
+    sizes = set()
+    with ThreadPoolExecutor(1) as other:
+        commits = other.submit(commit)
+        for _ in range(60):
+            with MetaStore.open_read_only(meta) as reader:
+                sizes.add(len(reader.read(FINGERPRINT).segments))
+        stop.set()
+        assert commits.result() > 0
+    assert sizes <= {0, *range(300, 307)}
 
 
 def test_a_reader_cannot_write(meta: Path) -> None:
@@ -307,4 +350,6 @@ def test_a_full_map_is_a_full_error(
 def leave(checkpoint: MetaStore, size: int) -> None:
     """One change of many bytes."""
     with checkpoint.change() as change:
-        change.store_fingerprint(StoreFingerprint(tuple((at, 1) for at in range(size))))
+        change.store_fingerprint(
+            StoreFingerprint(tuple((2 * at, 1) for at in range(size)))
+        )

@@ -12,6 +12,7 @@ import xxhash
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
 from pystore.fs.boot import StorePlace
+from pystore.metastore.mark_table import TableHead
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -20,6 +21,7 @@ from pystore.metastore.schema import (
     EXPORTS,
     FINGERPRINT,
     FORMAT,
+    HEADS,
     IDENTITY,
     INCARNATION,
     PLACE,
@@ -33,7 +35,6 @@ from pystore.metastore.values import (
     CutState,
     Exports,
     QueueMark,
-    QueueOffsets,
     StoreFingerprint,
     StoreFormat,
 )
@@ -53,13 +54,14 @@ EXAMPLES: list[tuple[MetaKey[Any], Any]] = [
     (EPOCHS, EpochTable()),
     (EPOCHS, EpochTable.of([(1, 0), (2**40, 2**50)])),
     (BOUNDS, Bounds(4096, 4000, "boot", "mount")),
-    (POSITIONS, QueueOffsets(77, MARKS)),
+    (HEADS[POSITIONS], TableHead(77, 3, 2**64 - 1)),
     (CUT, CutState(3, None)),
     (CUT, CutState(4, 0)),
     (EXPORTS, Exports().intend("x", b"1").intend("x", None)),
     (CLEAN, None),
     (CLEAN, CleanMark(500, 400, b"\x00\xff")),
-    (FINGERPRINT, StoreFingerprint(((0, 1024), (1024, 1024)), MARKS)),
+    (FINGERPRINT, StoreFingerprint(((0, 1024), (1024, 1024)))),
+    (FINGERPRINT, StoreFingerprint(((0, 9), (9, 9), (20, 9), (29, 8), (37, 8)))),
     (FINGERPRINT, StoreFingerprint()),
 ]
 
@@ -105,7 +107,8 @@ def test_a_flip_of_any_bit_is_seen(kind: MetaKey[Any], value: Any) -> None:
         (BOUNDS, b"[-1,0,null,null]"),
         (EPOCHS, b"[[2,0],[1,5]]"),
         (FINGERPRINT, b"[]"),
-        (POSITIONS, b'[0,{"t":[[1],[]]}]'),
+        (HEADS[POSITIONS], b'[0,{"t":[[1],[]]}]'),
+        (HEADS[POSITIONS], b"[0,1]"),
         (PROMISED, b"null"),
         (IDENTITY, b'["a#b","c",1]'),
         (EXPORTS, b"3"),

@@ -45,11 +45,19 @@ class Database:
 
     def change(self) -> WriteTransaction:
         """A new transaction."""
-        return WriteTransaction(self.stored.get, "db")
+        return WriteTransaction(self.stored.get, self.rows, "db")
+
+    def rows(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        """The rows of a table."""
+        return sorted(row for row in self.stored.items() if row[0].startswith(prefix))
 
     def commit(self, change: WriteTransaction) -> WriteTransaction:
         """Store it, and begin another one."""
-        self.stored.update(change.records())
+        for key, value in change.records():
+            if value is None:
+                del self.stored[key]
+            else:
+                self.stored[key] = value
         return self.change()
 
 
@@ -88,9 +96,8 @@ def test_a_cut_brings_everything_down_in_one_change(database: Database) -> None:
     change = database.change()
     change.begin_epoch(1, 0)
     change.begin_epoch(4, 700)
-    change.store_bounds(
-        Bounds(900, 800, "boot", "mount"), QueueOffsets(900, (QueueMark("t", 0, 9),))
-    )
+    change.store_bounds(Bounds(900, 800, "boot", "mount"))
+    change.change_marks(POSITIONS, {("t", 0): 9}, 900)
     change.mark_clean(CleanMark(900))
     change = database.commit(change)
     assert CutState(1, 500) == change.intend_cut(500)
@@ -98,7 +105,7 @@ def test_a_cut_brings_everything_down_in_one_change(database: Database) -> None:
     assert CutState(1, 500) == change.read(CUT)
     assert Bounds(500, 500, "boot", "mount") == change.read(BOUNDS)
     assert EpochTable.of([(1, 0)]) == change.read(EPOCHS)
-    assert QueueOffsets() == change.read(POSITIONS)
+    assert QueueOffsets() == change.marks(POSITIONS)
     assert change.read(CLEAN) is None
     cut = encode_epochs(EpochTable.of([(1, 0)]))
     assert change.read(EXPORTS).is_current("epochFileCheckpoint", cut)
@@ -110,10 +117,11 @@ def test_a_cut_above_the_bounds_leaves_them(database: Database) -> None:
     change = database.change()
     change.begin_epoch(1, 0)
     positions = QueueOffsets(400, (QueueMark("t", 0, 9),))
-    change.store_bounds(Bounds(400, 300), positions)
+    change.store_bounds(Bounds(400, 300))
+    change.write_marks(POSITIONS, positions)
     change.intend_cut(500)
     assert Bounds(400, 300) == change.read(BOUNDS)
-    assert positions == change.read(POSITIONS)
+    assert positions == change.marks(POSITIONS)
     assert [(1, 0)] == change.read(EPOCHS).pairs()
 
 

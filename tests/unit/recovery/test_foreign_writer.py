@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
-from pystore.errors import FormatError
+from pystore.errors import CorruptError, FormatError
 from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.store.commit_log import CommitLog
+from pystore.verify.store import verify_store
 
 
 def _append_checkpoint(root: Path) -> None:
@@ -89,16 +90,18 @@ def test_a_copy_of_a_store_voids_the_bounds(tmp_path: Path) -> None:
 
 def test_a_removed_last_segment_is_seen_after_a_clean_close(tmp_path: Path) -> None:
     """
-    The list of segments is part of the fingerprint.
+    It held records that were acknowledged as synced, so the opening refuses (A16).
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
         fill(log, 500)
+        end = log.end_offset
     last = max((root / "commitlog").iterdir())
     last.unlink()
 
-    with CommitLog(root) as log:
-        assert "segments" in log.recovery.foreign[0]
+    with pytest.raises(CorruptError, match=f"end is {end}"):
+        CommitLog(root)
+    assert "damaged" == verify_store(root).verdict
 
 
 def test_unreadable_imports_stop_the_opening(tmp_path: Path) -> None:

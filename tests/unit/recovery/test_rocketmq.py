@@ -14,26 +14,24 @@ from lib.oracle import reference
 from lib.oracle.golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 from lib.oracle.reference import ReferenceLog
 
-from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
 from pystore.recovery.rocketmq import (
     RocketmqEvidence,
-    find_above,
     gather_evidence,
     rocketmq_end,
     start_offset,
 )
 from pystore.recovery.segments import Segments
-from pystore.recovery.torn_tail import Corrupt, Findings, Torn, Verdict, Whole, decide
+from pystore.recovery.survey import survey_evidence
+from pystore.recovery.torn_tail import Corrupt, Torn, Verdict, Whole
 from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 
 CASES = [
     *((store, {"variant": "as-left", "patch": []}) for store in STORES),
     *VARIANTS,
 ]
-STRICT = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 
 @dataclasses.dataclass
@@ -75,27 +73,12 @@ def _damaged(store: GoldenStore, damage: dict[str, Any], folder: Path) -> Damage
 
 def _verdict(case: Damaged) -> Verdict:
     """
-    What opening decides about a store without bounds. Fields are not checked: the
-    golden stores hold records with a born time of 0.
+    What opening decides about a store without bounds.
     """
-    log = case.log
-    evidence = gather_evidence(log, case.queues, case.opening)
-    above = evidence.stale_above
-    tail = log.scan(
-        log.bases[0], STRICT, stale_above=NO_OFFSET if above is None else above
-    )
-    named_behind, later_segment = find_above(
-        log, case.queues, tail.offset, evidence.checkpoint_ms
-    )
-    findings = Findings(
-        tail.offset,
-        Stop(tail.stop),
-        tail.record_end,
-        named_behind,
-        later_segment,
-        log.bases[-1],
-    )
-    return decide(findings, evidence)
+    with LogReader(case.root) as log:
+        segments = Segments(log)
+        evidence = gather_evidence(segments, case.queues, case.opening)
+        return survey_evidence(segments, case.queues, evidence).verdict
 
 
 @pytest.fixture(
@@ -149,7 +132,12 @@ def test_our_end_is_the_same_or_stricter_by_a_rule(case: Damaged) -> None:
     Never above RocketMQ's; if below, or if nothing may be written, a rule says why.
     Every store that Java left whole is whole, halted or not.
     """
-    verdict = _verdict(case)
+    try:
+        verdict = _verdict(case)
+    except NotAStoreError:
+        # A segment that is too short.
+        assert not case.result["loadOk"]
+        return
 
     theirs = rocketmq_end(case.log, case.opening)
     if isinstance(verdict, Whole):
@@ -165,14 +153,14 @@ def test_our_end_is_the_same_or_stricter_by_a_rule(case: Damaged) -> None:
     [
         ("abort tail-crc", Torn, 365548, "the body's checksum differs"),
         ("abort tail-blank-magic", Torn, 365548, "blank record has a wrong size"),
-        ("abort last-segment-body-flip", Torn, 345639, "body's checksum differs"),
+        ("abort last-segment-body-flip", Corrupt, 345639, "whole records follow"),
         ("abort second-last-segment-body-flip", Corrupt, 325238, "segment 327680"),
         ("abort third-last-segment-body-flip", Corrupt, 259075, "at 259367 is who"),
         ("abort second-segment-body-flip", Corrupt, 128042, "would start at"),
         ("abort-propcrc property-byte-flip", Corrupt, 127689, "record's checksum"),
         ("mixed-clean last-segment-body-flip", Corrupt, 397163, "at 447345"),
         ("mixed-clean physical-offset-garbled", Corrupt, 395223, "another offset"),
-        ("mixed-clean last-segment-removed", Corrupt, 393216, "at 447345"),
+        ("mixed-clean last-segment-removed", Corrupt, 393216, "at 446180"),
         ("mixed-clean tail-half-zero", Torn, 447345, "lengths do not add up"),
     ],
 )
@@ -300,14 +288,21 @@ def test_stale_records_above_the_end_are_cut_here_and_kept_by_rocketmq(
     tmp_path: Path,
 ) -> None:
     """
-    The trap of the format page: ten equal records, cut to four, two appended.
+    The trap of the format page: ten equal records, cut to four, two appended to
+    another queue. The clock was set back meanwhile, which decides nothing.
     """
     size = 100
     records = bytearray()
     for number in range(10):
-        store_ms = 1_000_000 + (10_000 if number in (4, 5) else 0)
-        records += _record(number * size, store_ms, size)
-    log = ReferenceLog([0], 4096, {0: bytes(records).ljust(4096, b"\0")})
+        is_new = number in (4, 5)
+        record = _record(number * size, 1_000_000 - 10_000 * is_new, size)
+        if is_new:
+            record = _in_queue(record, 1, number - 4)
+        records += record
+    segment = bytes(records).ljust(4096, b"\0")
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / f"{0:020d}").write_bytes(segment)
+    log = ReferenceLog([0], 4096, {0: segment})
     queues = ConsumeQueues(tmp_path, 200, is_writable=True)
     queues.load()
     queues.dispatch(next(log.rows(0))[:6], 600, log.topic)
@@ -319,6 +314,16 @@ def test_stale_records_above_the_end_are_cut_here_and_kept_by_rocketmq(
     assert 1000 == rocketmq_end(log, opening)
     assert ("A8", 600) == (getattr(verdict, "rule", None), verdict.end)
     assert "Stale" == type(verdict).__name__
+
+
+def _in_queue(record: bytes, queue_id: int, queue_offset: int) -> bytes:
+    """
+    The record in another queue.
+    """
+    place = queue_offset.to_bytes(8, "big")
+    return (
+        record[:12] + queue_id.to_bytes(4, "big") + record[16:20] + place + record[28:]
+    )
 
 
 def _record(offset: int, store_ms: int, size: int) -> bytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.core.log_reader import LogReader
@@ -32,25 +33,27 @@ def test_the_last_byte_that_is_not_zero_is_found_across_segments(
         assert segments.end > end
 
 
-def test_a_survey_below_the_bound_is_strict_and_above_it_is_not(
-    tmp_path: Path,
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_above_the_bound_only_a_lost_sector_is_a_torn_tail(
+    tmp_path: Path, is_lost: bool
 ) -> None:
     """
-    The same bytes are damage or a torn tail, as the bound has it.
+    Two changed bytes are damage on both sides of the bound; a zeroed sector is damage
+    below it and a torn tail above.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
         offsets = fill(log, 100)
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(offsets[50] + 9)
-        file.write(b"\xff\xff")
+        file.write(bytes(1024) if is_lost else b"\xff\xff")
     with LogReader(root) as log:
         segments = Segments(log)
         below = survey_ours(segments, Bound(offsets[60]), 0)
         above = survey_ours(segments, Bound(offsets[50]), 0)
 
     assert isinstance(below.verdict, Corrupt)
-    assert isinstance(above.verdict, Torn)
+    assert isinstance(above.verdict, Torn if is_lost else Corrupt)
     assert offsets[50] == below.end_offset == above.end_offset
 
 

@@ -5,12 +5,15 @@ an answer.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.bindings.ffi import Stop
 from pystore.errors import InvalidError
+from pystore.recovery.behind import Behind
 from pystore.recovery.torn_tail import (
     Bound,
     Corrupt,
@@ -23,7 +26,8 @@ from pystore.recovery.torn_tail import (
     decide,
 )
 
-BAD = [stop for stop in Stop if stop.is_bad]
+RETIRED = (Stop.FIELDS, Stop.STALE)
+BAD = [stop for stop in Stop if stop.is_bad and stop not in RETIRED]
 ENDS = [Stop.ZERO, Stop.LAST]
 
 
@@ -51,23 +55,63 @@ def test_a6_below_our_bound_everything_but_a_whole_log_is_corrupt(stop: Stop) ->
     assert verdict.reason.endswith("but the published end is 1000")
 
 
-@pytest.mark.parametrize(
-    "stop", [stop for stop in BAD if stop not in (Stop.UNREADABLE, Stop.STALE)]
-)
+LOST = Behind(has_lost_sector=True)
+TORN = [stop for stop in BAD if stop is not Stop.UNREADABLE]
+
+
+@pytest.mark.parametrize("stop", TORN)
 @pytest.mark.parametrize("offset", [1000, 1001])
-def test_a6_from_our_bound_on_a_bad_record_is_a_torn_tail(
-    stop: Stop, offset: int
+@pytest.mark.parametrize("record", [None, 5000])
+def test_a6_from_our_bound_on_a_record_with_a_lost_sector_is_a_torn_tail(
+    stop: Stop, offset: int, record: int | None
 ) -> None:
     """
-    Whatever is wrong with it, its fields included; also if a later segment reached
-    the disk before this one.
+    Also if whole records follow: write-back has no order.
     """
-    findings = Findings(offset, stop, named_behind=5000, later_segment=4096)
+    behind = Behind(record=record, has_lost_sector=True)
+    findings = Findings(offset, stop, later_segment=4096, behind=behind)
 
     verdict = decide(findings, Bound(1000))
 
     assert isinstance(verdict, Torn)
     assert (offset, "A6") == (verdict.end, verdict.rule)
+
+
+@pytest.mark.parametrize("stop", TORN)
+@pytest.mark.parametrize("behind", [Behind(), Behind(record=5000)])
+def test_a6_from_our_bound_on_a_bad_record_without_a_lost_sector_is_corrupt(
+    stop: Stop, behind: Behind
+) -> None:
+    """
+    No crash leaves one: the bytes changed after they were written.
+    """
+    verdict = _corrupt(decide(Findings(1000, stop, behind=behind), Bound(1000)))
+
+    assert ("A6", 1000) == (verdict.rule, verdict.offset)
+    assert "no sector" in verdict.reason
+
+
+def test_a6_a_record_in_which_the_bytes_of_the_log_end_is_a_torn_tail() -> None:
+    """
+    No zero sector proves it, so an opening saves the bytes.
+    """
+    verdict = decide(
+        Findings(1000, Stop.SIZE, behind=Behind(ends_inside=True)), Bound(1000)
+    )
+
+    assert isinstance(verdict, Torn)
+    assert not verdict.has_lost_sector
+
+
+def test_a6_zeros_before_whole_records_are_a_torn_tail() -> None:
+    """
+    A scan stops there without a bad record.
+    """
+    behind = Behind(record=9000, has_lost_sector=True)
+
+    assert isinstance(
+        decide(Findings(4096, Stop.ZERO, behind=behind), Bound(4096)), Torn
+    )
 
 
 @pytest.mark.parametrize("stop", ENDS)
@@ -113,7 +157,7 @@ def test_a8_with_abort_the_queues_alone_prove_nothing() -> None:
     evidence = _evidence(is_abort=True, start=4096, named=9000)
 
     assert Torn(8000, "the body's checksum differs", "A6") == decide(
-        Findings(8000, Stop.BODY), evidence
+        Findings(8000, Stop.BODY, behind=LOST), evidence
     )
     assert Whole(8000) == decide(Findings(8000, Stop.ZERO), evidence)
 
@@ -141,7 +185,8 @@ def test_a8_without_abort_the_tail_from_the_last_named_record_on_is_torn(
     Also where no queue names any.
     """
     verdict = decide(
-        Findings(8000, Stop.LENGTHS), _evidence(is_abort=False, named=named)
+        Findings(8000, Stop.LENGTHS, behind=LOST),
+        _evidence(is_abort=False, named=named),
     )
 
     assert Torn(8000, "the record's lengths do not add up", "A6") == verdict
@@ -182,30 +227,64 @@ def test_a8_a_later_segment_that_begins_with_a_whole_record_is_never_removed(
 
 
 @pytest.mark.parametrize("is_abort", [True, False])
-def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
+def test_a8_above_the_last_named_record_a_repeated_queue_offset_is_stale(
     is_abort: bool,
 ) -> None:
     """
     The log is cut there, and the verdict is stale.
     """
     verdict = decide(
-        Findings(9050, Stop.STALE), _evidence(is_abort=is_abort, named=9000)
+        Findings(9050, Stop.ZERO, is_stale=True),
+        _evidence(is_abort=is_abort, named=9000),
     )
 
-    assert Stale(9050, "stale: the store time falls back by over 3 s", "A8") == verdict
+    text = "stale: the record repeats or skips offsets of its queue"
+    assert Stale(9050, text, "A8") == verdict
 
 
-def test_a8_times_are_compared_above_the_last_named_record_only() -> None:
+@pytest.mark.parametrize("is_abort", [True, False])
+@pytest.mark.parametrize("continues", [True, False])
+def test_a8_whole_records_behind_a_bad_one_are_kept_if_they_continue_their_queues(
+    is_abort: bool, continues: bool
+) -> None:
     """
-    Without a queue entry, a clock that was set back would lose the later records.
+    Records that a truncation left repeat queue offsets, and are cut.
+    """
+    findings = Findings(
+        9050, Stop.MAGIC, behind=Behind(record=9500, continues=continues)
+    )
+
+    verdict = decide(findings, _evidence(is_abort=is_abort, named=9000))
+
+    assert isinstance(verdict, Corrupt if continues else Stale)
+
+
+def test_a8_queue_offsets_are_compared_above_the_last_named_record_only() -> None:
+    """
+    Without a queue entry nothing names the expected offsets.
     """
     assert 9050 == _evidence(is_abort=True, named=9000).stale_above
     assert None is _evidence(is_abort=True).stale_above
 
 
+@pytest.mark.parametrize("stop", [*BAD, *ENDS])
+def test_a16_a_log_that_ends_below_a_stored_end_is_corrupt(stop: Stop) -> None:
+    """
+    After another program wrote, stored ends are no bounds, but still evidence.
+    """
+    evidence = replace(
+        _evidence(is_abort=False), stored_end=7000, stored_name="stored synced end"
+    )
+
+    verdict = _corrupt(decide(Findings(6999, stop), evidence))
+
+    assert verdict.reason.endswith("but the stored synced end is 7000")
+    assert 7000 == evidence.bound
+
+
 def test_a8_the_bound_is_the_start_with_abort_and_the_last_named_without() -> None:
     """
-    From there on the fields of unproved records are checked (A6).
+    Nothing below may be bad.
     """
     assert 4096 == _evidence(is_abort=True, start=4096, named=9000).bound
     assert 9000 == _evidence(is_abort=False, start=4096, named=9000).bound

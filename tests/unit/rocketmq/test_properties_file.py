@@ -19,19 +19,17 @@ def test_separators_escapes_and_continuation_lines_are_javas(tmp_path: Path) -> 
     path = tmp_path / "broker.conf"
     path.write_text(
         "# a comment\n! another = one\n\nname = first\n name=last \n"
-        "colon:1\nblank 2\nlong = a,\\\n    b\n"
-        "path = C\\:\\\\data\ncity = K\\u00f6ln\nnone =\nalone\n"
+        "colon:1\nlong = a,\\\n    b\n"
+        "path = C\\:\\\\data\ncity = K\\u00f6ln\nnone =\n"
     )
 
     assert {
         "name": "last",
         "colon": "1",
-        "blank": "2",
         "long": "a,b",
         "path": "C:\\data",
         "city": "K\u00f6ln",
         "none": "",
-        "alone": "",
     } == read_properties_file(path)
 
 
@@ -67,3 +65,41 @@ def test_an_invalid_escape_is_refused_with_its_source() -> None:
     """
     with pytest.raises(InvalidError, match=r"^body of 1009: .*u12"):
         parse_properties_text("name=\\u12\n", "body of 1009")
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "line"),
+    [
+        ("a = 1\n\n# note\nThe records of a host\n", 4, "The records of a host"),
+        ("a = 1\nlong = b,\\\n c\nalone\n", 4, "alone"),
+        ("# pystore\n\n## Install\n\npip install it\n", 5, "pip install it"),
+        ("<html>\n", 1, "<html>"),
+    ],
+)
+def test_a_text_that_is_no_configuration_is_refused_with_its_line(
+    tmp_path: Path, text: str, number: int, line: str
+) -> None:
+    """
+    Java would take its words as names of settings.
+    """
+    path = tmp_path / "broker.conf"
+    path.write_text(text)
+
+    with pytest.raises(InvalidError) as caught:
+        read_properties_file(path)
+
+    assert f"{path}: line {number}: {line!r} is not name=value" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.yaml", "x.yml", "rmq-proxy.json", "logback.xml"])
+def test_a_file_of_another_form_is_refused_by_its_name(
+    tmp_path: Path, name: str
+) -> None:
+    """
+    Lines of YAML look like settings.
+    """
+    path = tmp_path / name
+    path.write_text("records: here\n")
+
+    with pytest.raises(InvalidError, match="by its name"):
+        read_properties_file(path)

@@ -122,6 +122,25 @@ def test_a_missing_package_is_named_with_the_interpreter(
     assert sys.executable in str(raised.value)
 
 
+def test_a_session_of_spark_connect_needs_no_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    But a package more, with the extra that installs it.
+    """
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "grpc" else object()
+    )
+
+    line = r"has no grpc: pip install 'pystore-commitlog\[connect\]'"
+    with pytest.raises(UnavailableError, match=line):
+        open_session("test", "sc://127.0.0.1:1").__enter__()
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    with pytest.raises(UnavailableError, match=line):
+        open_session("test").__enter__()
+
+
 def test_a_machine_without_java_starts_no_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +172,10 @@ _TRACE = """An error occurred while calling o1.collect.
         (
             "ModuleNotFoundError: No module named 'pystore'",
             "the workers' Python has no pystore: install pystore",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'pystore._core'",
+            "the workers' Python has no pystore._core: install pystore",
         ),
         (
             "pystore.errors.NotAStoreError: /data/a: no such directory",

@@ -38,11 +38,15 @@ def _record(number: int, store_ms: int, size: int) -> bytes:
 
 def _stale_store(root: Path, size: int) -> None:
     """
-    Ten equal records, cut to four by RocketMQ, two appended: four are stale.
+    Ten equal records, cut to four by RocketMQ, two appended to another queue: four
+    are stale.
     """
     (root / "commitlog").mkdir(parents=True)
-    times = [1_000_000 + (10_000 if i in (4, 5) else 0) for i in range(10)]
-    records = b"".join(_record(i, ms, size) for i, ms in enumerate(times))
+    records = b"".join(_record(i, 1_000_000, size) for i in range(10))
+    for number in (4, 5):
+        at = number * size
+        queue = (1).to_bytes(4, "big") + bytes(4) + (number - 4).to_bytes(8, "big")
+        records = records[: at + 12] + queue + records[at + 28 :]
     (root / "commitlog" / f"{0:020d}").write_bytes(records.ljust(SEGMENT, b"\0"))
     (root / "checkpoint").write_bytes(CheckpointTimes(1_010_000, 1_010_000).encode())
     with (

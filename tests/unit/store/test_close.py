@@ -6,15 +6,24 @@ from __future__ import annotations
 
 import shutil
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.core.log_writer import LogHandle
-from pystore.metastore.schema import BOUNDS, CLEAN, POSITIONS
+from pystore.errors import ClosedError, FencedError
+from pystore.metastore.schema import BOUNDS, CLEAN, HEADS, POSITIONS
 from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
+
+
+def _as_of(log: CommitLog) -> int:
+    """
+    The end of the log that the stored queue offsets are of.
+    """
+    return log.writer.metastore.read(HEADS[POSITIONS]).as_of
 
 
 def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
@@ -27,8 +36,7 @@ def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> Non
         assert log.keep()
         assert not log.keep()
         bounds = log.writer.metastore.read(BOUNDS)
-        positions = log.writer.metastore.read(POSITIONS)
-        assert log.end_offset == bounds.synced_end == positions.as_of
+        assert log.end_offset == bounds.synced_end == _as_of(log)
         assert log.synced_offset >= bounds.synced_end
 
 
@@ -109,10 +117,10 @@ def test_positions_are_stored_when_only_they_are_new(tmp_path: Path) -> None:
         fill(log, 10)
     shutil.rmtree(root / "meta")
     with CommitLog(root) as log:
-        assert 0 == log.writer.metastore.read(POSITIONS).as_of
+        assert 0 == _as_of(log)
         assert log.keep()
 
-        assert log.end_offset == log.writer.metastore.read(POSITIONS).as_of
+        assert log.end_offset == _as_of(log)
         assert not log.keep()
 
 
@@ -156,3 +164,73 @@ def test_without_queues_the_checkpoint_has_no_time_of_them(tmp_path: Path) -> No
     CommitLog(root).close()
 
     assert 0 == parse_checkpoint((root / "checkpoint").read_bytes()).logics_ms
+
+
+def test_no_record_is_acknowledged_behind_the_clean_mark(tmp_path: Path) -> None:
+    """
+    A thread appends while the log closes: it is refused before the end of the mark is
+    read, so that the next opening is clean and has each acknowledged record (A9).
+    """
+    for attempt in range(5):
+        root = tmp_path / str(attempt)
+        log = CommitLog(root, segment_size=SEGMENT, flush_interval_ms=0)
+        ends = [log.append(message(0)).end]
+        has_begun = threading.Event()
+
+        def append(
+            log: CommitLog = log,
+            ends: list[int] = ends,
+            has_begun: threading.Event = has_begun,
+        ) -> None:
+            with suppress(FencedError, ClosedError):
+                while True:
+                    ends.append(log.append(message(len(ends))).end)
+                    has_begun.set()
+
+        thread = threading.Thread(target=append)
+        thread.start()
+        assert has_begun.wait(30)
+        log.close()
+        thread.join()
+        with CommitLog(root) as log:
+            assert log.recovery.is_clean
+            assert ends[-1] == log.end_offset
+
+
+def test_a_store_of_rocketmq_5_5_opens_and_keeps_its_checkpoint(
+    tmp_path: Path,
+) -> None:
+    """
+    Version 5.5.0 has a sixth field, the offset of the last record with a queue entry,
+    and a later version may have more. pystore writes the field as the store is, and
+    keeps what it does not know.
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        last = fill(store.log, 5)[-1]
+    path = root / "checkpoint"
+    content = bytearray(path.read_bytes())
+    content[40:48] = (100).to_bytes(8, "big")
+    content[4000:4004] = b"more"
+    path.write_bytes(content)
+
+    with Store(root) as store:
+        assert 5 == len(bodies(store.log))
+    content[40:48] = last.to_bytes(8, "big")
+    assert content == path.read_bytes()
+
+
+def test_without_queues_the_checkpoint_has_no_offset_of_them(tmp_path: Path) -> None:
+    """
+    RocketMQ 5.5.0 then dispatches every record again (A11).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 5)
+    path = root / "checkpoint"
+    content = bytearray(path.read_bytes())
+    content[40:48] = (100).to_bytes(8, "big")
+    path.write_bytes(content)
+    CommitLog(root).close()
+
+    assert 0 == parse_checkpoint(path.read_bytes()).logics_offset

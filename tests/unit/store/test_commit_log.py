@@ -16,6 +16,7 @@ import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.bindings.ffi import POSITION_DTYPE
+from pystore.core.options import Mode
 from pystore.errors import (
     BusyError,
     ClosedError,
@@ -190,7 +191,7 @@ def test_a_reader_follows_a_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["r", "w"])
-def test_a_missing_directory_is_named(tmp_path: Path, mode: str) -> None:
+def test_a_missing_directory_is_named(tmp_path: Path, mode: Mode) -> None:
     """
     A missing path is not a store.
     """
@@ -275,6 +276,7 @@ def test_a_message_size_that_no_record_can_have_is_refused(tmp_path: Path) -> No
         CommitLog(tmp_path / "store", message_size_max=2**32 - 1)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed CommitLog:ResourceWarning")
 def test_an_unclosed_log_may_be_garbage_of_a_cycle(tmp_path: Path) -> None:
     """
     The collector ends a cycle in any order; the page outlives the log.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +17,19 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 from pystore.core.live_page import LivePage
 from pystore.core.log_writer import LogHandle
 from pystore.epochs.table import EpochTable
-from pystore.errors import BusyError, FullError, StorageError
+from pystore.errors import BusyError, FencedError, FullError, StorageError
 from pystore.metastore.database import MetaStore
-from pystore.metastore.schema import CUT, POSITIONS
+from pystore.metastore.schema import CUT, HEADS, POSITIONS
 from pystore.metastore.transaction import WriteTransaction
 from pystore.store.commit_log import CommitLog
 from pystore.store.cut import begin_at, cut_log
+
+
+def _as_of(log: CommitLog) -> int:
+    """
+    The end of the log that the stored queue offsets are of.
+    """
+    return log.writer.metastore.read(HEADS[POSITIONS]).as_of
 
 
 def test_a_cut_lowers_every_queue_to_its_remaining_records(tmp_path: Path) -> None:
@@ -97,7 +105,7 @@ def test_positions_above_a_cut_are_void(tmp_path: Path) -> None:
         log.keep()
         log.cut(offsets[3])
 
-        assert offsets[3] >= log.writer.metastore.read(POSITIONS).as_of
+        assert offsets[3] >= _as_of(log)
 
 
 def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
@@ -114,7 +122,7 @@ def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
         log.append(message(0, topic="Once"))
         fill(log, 1000)
         assert 2 == log.delete_before(kept_end)
-        assert log.writer.metastore.read(POSITIONS).as_of == log.end_offset
+        assert _as_of(log) == log.end_offset
         offsets = fill(log, 9)
         log.cut(offsets[5])
 
@@ -164,7 +172,7 @@ def test_nothing_is_appended_after_an_intent_that_may_be_durable(
         log.cut(offsets[10])
     with pytest.raises(BusyError, match="open it again"):
         log.append(message(30))
-    with pytest.raises(StorageError, match="did not finish"):
+    with pytest.raises(StorageError, match="could not be removed"):
         log.close()
     with CommitLog(root) as log:
         assert 10 == len(bodies(log))
@@ -294,3 +302,74 @@ def test_a_kill_around_a_beginning_leaves_an_empty_log(
         assert log.min_offset in {"before": (0,), "after": (base,)}.get(step, (0, base))
         begin_at(log.writer, base)
         assert base == log.end_offset
+
+
+def test_an_epoch_is_durable_before_its_first_byte(tmp_path: Path) -> None:
+    """
+    While a thread appends, no byte at or above the start of an epoch is in the log when
+    the transaction of its entry ends; appends go on afterwards.
+    """
+    tries = 29
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=1 << 20, flush_interval_ms=0) as log:
+        ends = _ends_after_changes(log)
+        is_over, has_appended = threading.Event(), threading.Event()
+
+        def append() -> None:
+            number = 0
+            while not is_over.is_set():
+                log.append(message(number))
+                has_appended.set()
+                number += 1
+
+        thread = threading.Thread(target=append)
+        thread.start()
+        starts = []
+        try:
+            for epoch in range(1, tries + 1):
+                ends.clear()
+                starts.append(log.begin_epoch(epoch).entries[-1].start_offset)
+                assert starts[-1:] == ends[:1]
+                has_appended.clear()
+                assert has_appended.wait(30)  # the first byte of the epoch
+        finally:
+            is_over.set()
+            thread.join()
+            del log.writer.metastore.change
+        assert sorted(set(starts)) == starts
+
+
+def _ends_after_changes(log: CommitLog) -> list[int]:
+    """
+    Gets the end of the log after each transaction of the metastore.
+    """
+    metastore = log.writer.metastore
+    change = metastore.change
+    ends: list[int] = []
+
+    @contextmanager
+    def change_and_look() -> Iterator[WriteTransaction]:
+        with change() as made:
+            yield made
+        ends.append(log.end_offset)
+
+    metastore.change = change_and_look  # type: ignore[method-assign]
+    return ends
+
+
+def test_appends_go_on_after_an_epoch_that_was_refused(tmp_path: Path) -> None:
+    """
+    An epoch that is not new, or a transaction that fails, holds nothing back.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        log.begin_epoch(5)
+        fill(log, 3)
+        with pytest.raises(FencedError):
+            log.begin_epoch(4)
+        metastore = log.writer.metastore
+        log.writer.metastore = _Full(metastore)  # type: ignore[assignment]
+        with pytest.raises(FullError):
+            log.begin_epoch(6)
+        log.writer.metastore = metastore
+        fill(log, 3)
+        assert [5] == [entry.epoch for entry in log.epochs.entries]

@@ -4,15 +4,22 @@ The queues reach the end of the log, also after a close by a log alone.
 
 from __future__ import annotations
 
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from lib.store.stores import SEGMENT, fill, kill_while, message
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
-from pystore.errors import CorruptError
+from pystore.errors import CorruptError, InvalidError
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
+from pystore.verify import verify_store
 
 
 def _length(root: Path, queue_id: int = 0) -> int:
@@ -62,6 +69,33 @@ def test_entries_that_may_be_lost_are_made_again(tmp_path: Path) -> None:
     with Store(root) as store:
         assert (0, 110) == store.queue_range("Topic", 0)
         assert message(327).body == store.read("Topic", 0, 109).body
+
+
+KILLED = """
+import os, signal, sys
+from pystore import Message, Store
+store = Store(sys.argv[1], queue_file_bytes=8000)
+for number in range(300):
+    store.log.append(Message(f"t{number % 2}", b"body"))
+store.keep()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("lost", ["t1", "t1/0", "."])
+def test_queues_that_were_removed_after_a_kill_are_built_again(
+    tmp_path: Path, lost: str
+) -> None:
+    """
+    The killed process stored that their entries were on disk.
+    """
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], check=False)
+    assert -signal.SIGKILL == done.returncode
+    shutil.rmtree(tmp_path / "consumequeue" / lost)
+
+    with Store(tmp_path, queue_file_bytes=8000) as store:
+        assert {("t0", 0): 150, ("t1", 0): 150} == store.queues.lengths()
+    assert [] == verify_store(tmp_path).damages
 
 
 def test_entries_follow_a_cut_of_a_log_without_its_store(tmp_path: Path) -> None:
@@ -129,7 +163,10 @@ def test_queues_of_a_foreign_writer_are_cut_to_the_opened_log(tmp_path: Path) ->
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(offsets[20])
         file.write(bytes(SEGMENT - offsets[20]))
+    # RocketMQ truncated the log: it rewrites these two files (A16).
     (root / "abort").write_text("4711")
+    now = time.time_ns() // 10**6
+    (root / "checkpoint").write_bytes(CheckpointTimes(now, now).encode())
     with CommitLog(root) as log:
         assert log.recovery.foreign
         assert offsets[20] == log.end_offset
@@ -139,3 +176,84 @@ def test_queues_of_a_foreign_writer_are_cut_to_the_opened_log(tmp_path: Path) ->
     with Store(root) as store:
         assert message(21, size=50).body == store.read("Topic", 0, 7).body
         assert (0, 8) == store.queue_range("Topic", 0)
+
+
+def _as_rocketmqs(root: Path) -> None:
+    """
+    Removes what pystore added, as if RocketMQ had been killed before its first queue.
+    """
+    shutil.rmtree(root / "meta")
+    shutil.rmtree(root / "consumequeue")
+    (root / "consumequeue").mkdir()
+    (root / "abort").write_text("12345")
+
+
+def test_no_queue_files_are_built_if_their_size_is_not_known(tmp_path: Path) -> None:
+    """
+    RocketMQ loads no queue of another size than it is configured for: it builds them
+    itself.
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        fill(store.log, 5)
+    _as_rocketmqs(root)
+
+    with CommitLog(root) as log:
+        assert 5 == len(bodies(log))
+
+    assert [] == list((root / "consumequeue").iterdir())
+    assert 0 == parse_checkpoint((root / "checkpoint").read_bytes()).logics_ms
+
+
+def test_a_store_of_rocketmq_without_queues_asks_for_the_size_of_their_files(
+    tmp_path: Path,
+) -> None:
+    """
+    It is in the broker's configuration, and nowhere else.
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        fill(store.log, 5)
+    _as_rocketmqs(root)
+
+    with pytest.raises(InvalidError, match="mappedFileSizeConsumeQueue"):
+        Store(root)
+    with Store(root, queue_file_bytes=400) as store:
+        assert 5 == sum(queue.max_index for queue in store.queues)
+    sizes = {path.stat().st_size for path in root.glob("consumequeue/*/*/*")}
+    assert {400} == sizes
+
+
+def _reads_of_a_close(root: Path, queues: int) -> int:
+    """
+    Calls that read, of a log that closes without a new record.
+    """
+    with Store(root, segment_size=1 << 20, queue_file_bytes=200) as store:
+        for number in range(queues):
+            store.log.append(message(number, topic=f"t{number}"))
+    before = (root / "checkpoint").read_bytes()
+    log = CommitLog(root)
+    reads = _reads()
+    log.close()
+    reads = _reads() - reads
+
+    assert before == (root / "checkpoint").read_bytes()
+    with Store(root) as store:
+        assert store.log.recovery.is_clean
+        assert (0, 1) == store.queue_range("t2", 2)
+    return reads
+
+
+def _reads() -> int:
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return int(dict(line.split(": ") for line in lines)["syscr"])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs /proc")
+def test_a_close_reads_no_queue_that_is_complete(tmp_path: Path) -> None:
+    """
+    However many there are; `checkpoint` keeps the times of their entries.
+    """
+    few, many = (_reads_of_a_close(tmp_path / str(n), n) for n in (3, 300))
+
+    assert few == many

@@ -5,6 +5,7 @@ The maintenance thread stores bounds without a call of the user.
 from __future__ import annotations
 
 import threading
+import weakref
 from pathlib import Path
 
 from lib.store.stores import fill, message
@@ -54,6 +55,37 @@ def test_a_stopped_maintenance_thread_makes_no_calls() -> None:
     calls = kept.calls
 
     assert not kept.seen.acquire(timeout=0.01) or calls == kept.calls
+
+
+class _Failing:
+    """
+    Fails each call, as with a defect.
+    """
+
+    def __init__(self, seen: threading.Semaphore) -> None:
+        self.seen = seen
+
+    def keep(self) -> bool:
+        self.seen.release()
+        raise ZeroDivisionError
+
+
+def test_a_forgotten_object_whose_maintenance_fails_is_freed() -> None:
+    """
+    Neither the thread nor the frames of its last error keep it; a defect does not end
+    the thread.
+    """
+    seen, freed = threading.Semaphore(0), threading.Event()
+    kept = _Failing(seen)
+    weakref.finalize(kept, freed.set)
+    maintenance = MaintenanceThread(kept, interval_s=0.001)
+    for _ in range(3):
+        assert seen.acquire(timeout=30)
+    assert isinstance(maintenance.error, ZeroDivisionError)
+    del kept
+
+    assert freed.wait(30)
+    maintenance.stop()
 
 
 def test_an_opened_log_closes_with_its_maintenance_thread(tmp_path: Path) -> None:

@@ -4,14 +4,18 @@ Opening for reading, beside a writer and without one.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from lib.oracle.golden_data import STORES, GoldenStore
 from lib.store.cold_files import files_of, make_cold, pages_in_memory
+from lib.store.paused_opening import paused_opening
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import CutError
+from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 
 
@@ -107,3 +111,126 @@ def test_opening_a_closed_store_brings_in_one_page(tmp_path: Path) -> None:
     with CommitLog(root, mode="r") as reader:
         assert end == reader.end_offset
         assert 1 == pages_in_memory(files_of(root))
+
+
+def _cut_and_refill(at: int) -> Callable[[CommitLog], None]:
+    """
+    Another history of the same length, from an offset on.
+    """
+
+    def work(log: CommitLog) -> None:
+        log.cut(at)
+        for at_body in range(60):
+            log.append(Message("t", b"other %5d" % at_body))
+
+    return work
+
+
+def test_a_reader_that_opens_before_the_writer_begins_hears_of_its_cuts(
+    tmp_path: Path,
+) -> None:
+    """
+    Between `abort` and the live page no writer binds the reader; later one does (A4).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = [log.append(Message("t", b"whole %5d" % i)).offset for i in range(90)]
+        end = log.end_offset
+    with (
+        paused_opening(root, _cut_and_refill(offsets[40])) as resume,
+        CommitLog(root, mode="r") as reader,
+    ):
+        assert end == reader.end_offset
+        assert 0 == reader.synced_offset
+        seen = reader.ends.cut_generation
+        scan = reader.scan(rows=50)
+        held = reader.scan(rows=20)
+        assert offsets[:50] == list(next(scan)["offset"])
+        assert offsets[:20] == list(next(held)["offset"])
+        resume()
+
+        with pytest.raises(CutError, match=f"cut at {offsets[40]} "):
+            next(scan)
+        with pytest.raises(CutError, match="was cut"):
+            reader.reader.unchanged(seen, offsets[40] + 1)
+        assert end + 10 * (end - offsets[89]) == reader.end_offset
+        assert b"other     0" == reader.read(offsets[40]).body
+        assert 100 == len(bodies(reader))
+
+
+def test_a_reader_that_opens_before_the_writer_begins_follows_its_appends(
+    tmp_path: Path,
+) -> None:
+    """
+    Without a cut what it read stays, and its end grows.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 30))
+    with (
+        paused_opening(root, lambda log: fill(log, 20)) as resume,
+        CommitLog(root, mode="r") as reader,
+    ):
+        seen, end = reader.ends.cut_generation, reader.end_offset
+        scan = reader.scan(rows=10)
+        assert 10 == len(next(scan))
+        resume()
+
+        assert 40 == sum(len(rows) for rows in scan)
+        reader.reader.unchanged(seen, end)
+        assert reader.end_offset > end
+
+
+@pytest.mark.parametrize("whole", [0, 5])
+def test_a_reader_hears_that_the_next_opening_cut_a_torn_record(
+    tmp_path: Path, whole: int
+) -> None:
+    """
+    In another boot the reader takes a record with a lost sector for whole; the opening
+    cuts it (A6).
+    """
+    root = tmp_path / "store"
+    kill_while(
+        root,
+        lambda log: (fill(log, whole), log.append(Message("t", b"x" * 4000))),
+    )
+    with CommitLog(root, mode="r") as log:
+        torn = int(next(log.scan())["offset"][whole])
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as segment:
+        segment.seek((torn // 512 + 3) * 512)
+        segment.write(bytes(512))
+    with (root / "meta" / "live").open("r+b") as page:
+        page.seek(24)
+        page.write(os.urandom(16))
+    with (
+        paused_opening(root, lambda log: fill(log, 90)) as resume,
+        CommitLog(root, mode="r") as reader,
+    ):
+        assert reader.end_offset > torn
+        scan = reader.scan(rows=whole + 1)
+        assert whole + 1 == len(next(scan))
+        resume()
+
+        with pytest.raises(CutError, match=f"cut at {torn} "):
+            next(scan)
+        assert whole + 90 == len(bodies(reader))
+
+
+def test_a_scan_hears_of_a_cut_between_two_of_its_arrays(tmp_path: Path) -> None:
+    """
+    It never goes on in another history, also where a record begins at its offset (A4).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = [log.append(Message("t", b"whole %5d" % i)).offset for i in range(90)]
+        with CommitLog(root, mode="r") as reader:
+            scans = [one.scan(rows=50) for one in (reader, log)]
+            lower = [one.scan(rows=40) for one in (reader, log)]
+            for scan in (*scans, *lower):
+                next(scan)
+            _cut_and_refill(offsets[40])(log)
+
+            for scan in scans:
+                with pytest.raises(CutError, match=f"cut at {offsets[40]} "):
+                    next(scan)
+            for scan in lower:
+                assert b"other     0" == log.read(int(next(scan)["offset"][0])).body

@@ -29,7 +29,7 @@ def test_a_dry_run_and_the_opening_after_it_report_the_same_cut(
     with CommitLog(root, segment_size=SEGMENT) as log:
         done = log.recovery
 
-    assert (end, 37, "A6") == (dry.cut_offset, dry.cut_bytes, dry.rule)
+    assert (end, 37, "A19") == (dry.cut_offset, dry.cut_bytes, dry.rule)
     assert (dry.cut_offset, dry.cut_bytes, dry.cut_reason, dry.rule) == (
         done.cut_offset,
         done.cut_bytes,

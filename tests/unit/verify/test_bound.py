@@ -11,6 +11,7 @@ from pathlib import Path
 from lib.store.cold_files import files_of, make_cold, pages_in_memory
 
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
+from pystore.core.lock import running_writer
 from pystore.message.message import Message
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
@@ -27,7 +28,9 @@ def _find(root: Path) -> tuple[Bound | Evidence, list[Damage]]:
     with CommitLog(root, mode="r") as log:
         queues = ConsumeQueues(root, queue_file_size_of(root))
         segments = Segments(log.reader)
-        found = find_bound(root, segments, queues, binding_page(root), damages)
+        page = binding_page(root) if running_writer(root) is not None else None
+        end = page.read().published_end if page is not None else None
+        found = find_bound(root, segments, queues, end, damages)
     return found, damages
 
 
@@ -107,7 +110,7 @@ def test_the_evidence_of_a_copy_is_found_without_reading_all_records(
             tmp_path / "copy",
             Segments(log.reader),
             queues,
-            binding_page(tmp_path / "copy"),
+            None,
             damages,
         )
 

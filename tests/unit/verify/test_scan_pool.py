@@ -38,7 +38,7 @@ def test_any_number_of_threads_has_the_same_result(jobs: int, tmp_path: Path) ->
     make_store(root)
     with LogReader(root) as log, QueueCheck(root, log) as queues:
         bases = log.segments()
-        reports = SegmentWork(log, queues, SealCheck(root)).run(jobs)
+        reports = SegmentWork(log, root, queues, SealCheck(root)).run(jobs)
 
     assert bases == [report.base_offset for report in reports]
     assert 1500 == sum(report.records for report in reports)
@@ -73,6 +73,6 @@ def test_the_first_failure_is_raised_and_stops_the_others(tmp_path: Path) -> Non
         FailingCheck(root, log) as queues,
         pytest.raises(CutError, match="cut meanwhile"),
     ):
-        SegmentWork(log, queues, SealCheck(root)).run(1)
+        SegmentWork(log, root, queues, SealCheck(root)).run(1)
 
     assert FailingCheck.calls < len(list((root / "commitlog").iterdir()))

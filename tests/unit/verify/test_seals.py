@@ -55,10 +55,7 @@ def test_a_change_outside_of_records_breaks_the_seal(tmp_path: Path) -> None:
     report = verify_store(root)
 
     (damage,) = report.damages
-    assert (str(root / "meta" / "seals" / seal_name(0)), 0) == (
-        damage.path,
-        damage.offset,
-    )
+    assert (str(root / "commitlog" / f"{0:020d}"), 0) == (damage.path, damage.offset)
     assert "differ from the sealed bytes" in damage.reason
 
 

@@ -150,9 +150,9 @@ def test_a_flipped_body_is_reported_and_the_next_records_are_checked(
     assert len(records) - 2 == report.records
 
 
-def test_garbage_hides_only_the_rest_of_its_segment(tmp_path: Path) -> None:
+def test_garbage_hides_only_its_own_bytes(tmp_path: Path) -> None:
     """
-    After a wrong size the next segment is checked, and the report has the number of
+    After a wrong size the next record is found, and the report has the number of
     skipped bytes.
     """
     root = tmp_path / "s"
@@ -163,8 +163,8 @@ def test_garbage_hides_only_the_rest_of_its_segment(tmp_path: Path) -> None:
     (damage,) = report.damages
     assert damage.offset is not None
     assert damage.offset <= 1000
-    assert SEGMENT - damage.offset == damage.skipped_bytes
-    assert report.end_offset - SEGMENT < report.scanned_bytes
+    assert 1255 - damage.offset < damage.skipped_bytes < 1000
+    assert report.end_offset - damage.skipped_bytes == report.scanned_bytes
 
 
 def test_zeros_inside_the_log_are_damage(tmp_path: Path) -> None:
@@ -284,15 +284,45 @@ def test_a_store_that_this_process_writes_can_be_verified(tmp_path: Path) -> Non
 
 def test_a_missing_segment_is_damage(tmp_path: Path) -> None:
     """
-    A store with a gap between segments is a damaged store.
+    One for each, and all other records are checked.
     """
     root = tmp_path / "s"
     make_store(root)
+    whole = verify_store(root)
     segment(root, SEGMENT).unlink()
+    segment(root, 3 * SEGMENT).unlink()
+    change(segment(root, 2 * SEGMENT), 5000, b"?")
     report = verify_store(root)
 
     assert "damaged" == report.verdict
-    assert "0000" in report.damages[0].reason
+    assert [SEGMENT, 3 * SEGMENT] == [
+        damage.offset for damage in report.damages if "is missing" in damage.reason
+    ]
+    assert 3 == len(report.damages)
+    assert 2 * SEGMENT < (report.damages[1].offset or 0) <= 2 * SEGMENT + 5000
+    assert whole.end_offset == report.end_offset
+    assert whole.scanned_bytes > report.scanned_bytes > 3 * SEGMENT
+
+
+def test_a_short_last_segment_is_damage_though_every_record_is_there(
+    tmp_path: Path,
+) -> None:
+    """
+    An opening for writing refuses it.
+    """
+    root = tmp_path / "s"
+    make_store(root)
+    whole = verify_store(root)
+    last = max((root / "commitlog").iterdir())
+    os.truncate(last, SEGMENT - 100)
+    report = verify_store(root)
+
+    assert whole.records == report.records
+    (damage,) = report.damages
+    assert str(last) == damage.path
+    assert (whole.end_offset, int(last.name) + SEGMENT) == (damage.offset, damage.end)
+    assert damage.is_ill
+    assert ("replica", "by hand") == damage.heals
 
 
 def test_a_directory_that_is_not_a_store_is_refused(tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from pystore.bindings.ffi import Stop
+from pystore.damage.segment_walk import BadRecord, SegmentReport
+from pystore.recovery.behind import Behind
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.verify.report import BadRecord, SegmentReport
 from pystore.verify.tail import EndDecision, decide_end
 
 SIZE = 1000
 ROOT = Path("/store")
 NOTHING_BEHIND = (None, None)
+LOST = Behind(has_lost_sector=True)
 
 
 def scanned(
@@ -59,8 +61,29 @@ def decision_of(
         min_offset=0,
         segment_size=SIZE,
         bound=bound,
-        behind=lambda _: behind,
+        facts=_Facts(behind),
     )
+
+
+class _Facts:
+    """
+    The same facts behind every fault: a lost sector, as a crash leaves it.
+    """
+
+    def __init__(self, behind: tuple[int | None, int | None]) -> None:
+        self._behind = behind
+
+    def behind(self, _: int, stop: Stop) -> tuple[int | None, int | None, Behind]:
+        """
+        A stop at zeros has nothing behind it.
+        """
+        return *self._behind, LOST if stop.is_bad else Behind()
+
+    def first_stale(self, _: int) -> int | None:
+        """
+        There is no stale record.
+        """
+        return None
 
 
 def test_a_log_ends_where_its_records_end() -> None:

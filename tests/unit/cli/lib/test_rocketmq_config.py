@@ -11,7 +11,9 @@ import pytest
 from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
     adjusted,
+    check_store,
     parse_settings,
+    values_of,
 )
 from pystore.errors import InvalidError
 from pystore.recovery.rocketmq import RocketmqEvidence
@@ -25,7 +27,7 @@ def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text(
         "# forceVerifyPropCRC=false\n\nbrokerName = a\n"
-        " forceVerifyPropCRC = TRUE \nodd\n"
+        " forceVerifyPropCRC = TRUE \nodd=\n"
     )
     found = adjusted(RocketmqEvidence(is_abort=True), read_properties_file(path))
 
@@ -72,3 +74,71 @@ def test_a_value_is_true_or_false() -> None:
     )
     with pytest.raises(InvalidError, match="neither true nor false"):
         adjusted(RocketmqEvidence(is_abort=True), {"messageIndexSafe": "yes"})
+
+
+def test_the_values_of_a_configuration_go_to_the_opening() -> None:
+    """
+    Delay levels and the size of queue files; other keys are ignored.
+    """
+    texts = {
+        "messageDelayLevel": "1s 2m",
+        "mappedFileSizeConsumeQueue": "6000",
+        "brokerName": "a",
+    }
+
+    expected = {"delay_levels": "1s 2m", "queue_file_bytes": 6000}
+    assert expected == values_of(texts)
+    assert {} == values_of({"brokerName": "a"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("messageDelayLevel", "soon"),
+        ("mappedFileSizeConsumeQueue", "0"),
+        ("mappedFileSizeConsumeQueue", "much"),
+    ],
+)
+def test_a_value_with_which_rocketmq_does_not_start_is_refused(
+    key: str, text: str
+) -> None:
+    """
+    The message names the key.
+    """
+    with pytest.raises(InvalidError, match=key):
+        values_of({key: text})
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        ({"storePathCommitLog": "/a/commitlog,/b/commitlog"}, "several directories"),
+        ({"storePathCommitLog": "/a:/b"}, "several directories"),
+        ({"storePathBrokerIdentity": "/etc/identity"}, "is not read"),
+        ({"mappedFileSizeCommitLog": "1048576"}, "of another store"),
+        ({"mappedFileSizeCommitLog": "many"}, "of another store"),
+    ],
+)
+def test_the_configuration_of_a_store_that_is_not_read_is_refused(
+    texts: dict[str, str], reason: str
+) -> None:
+    """
+    With the setting, its value and what it means.
+    """
+    with pytest.raises(InvalidError, match=reason) as caught:
+        check_store(texts, Path("/data/store"), 65536)
+
+    assert next(iter(texts)) in str(caught.value)
+
+
+def test_the_configuration_of_this_store_is_taken() -> None:
+    """
+    Also for a copy of the store in another directory.
+    """
+    texts = {
+        "storePathCommitLog": "/data/store/commitlog",
+        "storePathBrokerIdentity": "/data/store/brokerIdentity",
+        "mappedFileSizeCommitLog": "65536",
+    }
+    check_store(texts, Path("/tmp/copy"), 65536)
+    check_store({"mappedFileSizeCommitLog": "1024"}, Path("/tmp/new"), 0)

@@ -25,6 +25,7 @@ from pystore.ha.slave.effects import Adopt, Append, Compare, Confirm, Cut
 from pystore.ha.slave.replica_log import ReplicaLog, ack_status
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise
+from pystore.message.message import Message
 from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import PROMISED
 from pystore.store.commit_log import CommitLog
@@ -256,6 +257,29 @@ def test_blocks_before_a_bad_one_are_in(master: bytes, slave: Path) -> None:
         assert (end, end) == (log.log().end_offset, log.log().received_offset)
         log.carry_out(Append(end, master[end:30_000], None, (master[30_000:],)))
         assert len(master) == log.log().end_offset
+
+
+def test_a_copied_property_crc_among_records_without_one_is_taken(
+    tmp_path: Path, slave: Path
+) -> None:
+    """
+    A Java master that makes no property CRC has copies of others (A6).
+    """
+    copied = b"__CRC32#\x010123456789\x02"
+    root = tmp_path / "bare"
+    with CommitLog(root, segment_size=SEGMENT, property_crc=False) as log:
+        fill(log, 20)
+        log.append(Message("again", b"body", properties={"k": "v" * 17}))
+        fill(log, 20)
+        data = b"".join(bytes(block.view) for block in log.blocks())
+    data = data.replace(b"k\x01" + b"v" * 17 + b"\x02", copied, 1)
+    assert copied in data
+
+    for size in (len(data), 100, 1):
+        with opened(slave.with_name(f"slave-{size}")) as log:
+            for at in range(0, len(data), size):
+                log.carry_out(Append(at, data[at : at + size]))
+            assert len(data) == log.log().end_offset
 
 
 def test_bytes_that_do_not_follow_are_refused(master: bytes, slave: Path) -> None:

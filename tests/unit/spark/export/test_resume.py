@@ -4,17 +4,25 @@ The start of a run, and logs that have changed since the last one.
 
 from __future__ import annotations
 
+import random
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lib.spark.exports import SEGMENT, Growing
+from lib.spark.exports import SEGMENT, Growing, export_here, visible
 
 from pystore.errors import CutError, OffsetOutOfRange
 from pystore.message.message import Message
 from pystore.spark.export.resume import ExportBounds, StoreExport
+from pystore.spark.source.followed_log import FollowedLog
 from pystore.spark.source.offsets import StreamOffset
+from pystore.spark.source.replicas import LogReplicas
 from pystore.store.commit_log import CommitLog
+
+SEED = 20260731
+GAPS = ExportBounds(allow_gap=True)
 
 
 @pytest.fixture
@@ -31,7 +39,14 @@ def plan(
     """
     The part of a run for the store.
     """
-    return StoreExport(store.root, before, ExportBounds(**bounds))
+    return StoreExport(followed(store.root), before, ExportBounds(**bounds))
+
+
+def followed(root: Path) -> FollowedLog:
+    """
+    The log of one store.
+    """
+    return FollowedLog(LogReplicas(str(root), (str(root),)), published=False)
 
 
 def test_the_first_run_begins_at_the_start_and_the_next_at_its_end(
@@ -81,7 +96,7 @@ def test_only_confirmed_records_are_exported(tmp_path: Path) -> None:
         log.append(Message("T", b"two"))
         log.writer.log.confirm(confirmed)
 
-        found = StoreExport(tmp_path / "store", None, ExportBounds())
+        found = StoreExport(followed(log.path), None, ExportBounds())
 
     assert confirmed == found.exported_end.offset
 
@@ -164,3 +179,56 @@ def test_a_deleted_last_record_is_no_error(store: Growing) -> None:
     store.delete(SEGMENT)
 
     assert SEGMENT == plan(store, StreamOffset(SEGMENT, 1000, 1)).from_offset
+
+
+def test_a_run_goes_on_at_the_fork_after_any_number_of_cuts(tmp_path: Path) -> None:
+    """
+    Random histories: each record that stands in the log at the end was exported once,
+    also if it was written between two cuts.
+    """
+    chance = random.Random(SEED)
+    for case in range(12):
+        store = Growing.new(tmp_path / f"store{case}", 60)
+        into = tmp_path / f"out{case}"
+        for _ in range(8):
+            export_here(store.root, into, bodies=True, bounds=GAPS)
+            for _ in range(chance.randrange(5)):
+                if store.offsets:
+                    store.cut(chance.choice(store.offsets))
+                store.grow(chance.randrange(40))
+        export_here(store.root, into, bodies=True, bounds=GAPS)
+
+        found = Counter((row["offset"], row["keys"]) for row in visible(into))
+        for record in store.keyed:
+            assert 1 == found[record], f"seed {SEED}, case {case}: {record}"
+
+
+def test_without_a_live_page_kept_records_show_where_to_go_on(store: Growing) -> None:
+    """
+    Another host reads the store: no record is lost, and few are exported twice.
+    """
+    exported_end = plan(store).exported_end
+    for record in (250, 200, 240):
+        store.cut(store.offsets[record] if record < len(store.offsets) else 0)
+        store.grow(100)
+    fork = store.offsets[200]
+    (store.root / "meta").rename(store.root.with_name("meta"))
+
+    found = plan(store, exported_end, allow_gap=True)
+
+    assert found.from_offset <= fork
+    assert fork - found.from_offset <= 2 * SEGMENT
+
+
+def test_a_store_of_another_log_under_the_same_path_is_read_from_its_start(
+    store: Growing,
+) -> None:
+    """
+    Its cuts are not those that the position saw.
+    """
+    exported_end = plan(store).exported_end
+    shutil.rmtree(store.root)
+    other = Growing.new(store.root, 400)
+    other.cut(other.offsets[390])
+
+    assert 0 == plan(other, exported_end, allow_gap=True).from_offset

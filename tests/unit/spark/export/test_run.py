@@ -4,6 +4,7 @@ Runs of an export, one after another, without Spark.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -204,3 +205,49 @@ def test_workers_that_write_to_another_directory_are_an_error(
     with pytest.raises(StorageError, match="same path on every host"):
         run_export(ExportRequest((str(store.root),), into), elsewhere, 2)
     assert [] == visible(into)
+
+
+def test_replicas_in_one_glob_are_exported_once(store: Growing, tmp_path: Path) -> None:
+    """
+    If the one that was read is gone, another one continues: no record is lost, and none
+    is exported twice.
+    """
+    into = tmp_path / "out"
+    (tmp_path / "hosts").mkdir()
+    replicas = [tmp_path / "hosts" / name for name in ("a", "b")]
+    for number, root in enumerate(replicas, 1):
+        shutil.copytree(store.root, root)
+        (root / "brokerIdentity").write_text(f"c#set#{number}")
+
+    first = export_here(tmp_path / "hosts" / "*", into)
+    shutil.rmtree(replicas[0])
+    Growing(replicas[1], [], 300).grow(40)
+    second = export_here(tmp_path / "hosts" / "*", into)
+
+    assert first
+    assert second
+    assert (300, 40) == (first.records, second.records)
+    assert ["c#set"] == list(second.positions)
+    offsets = [row["offset"] for row in visible(into)]
+    assert sorted(offsets) == sorted(set(offsets))
+    assert store.offsets == sorted(offsets)[:300]
+
+
+def test_a_store_at_another_path_is_not_exported_again(
+    store: Growing, tmp_path: Path
+) -> None:
+    """
+    Through a link, and after a move.
+    """
+    into = tmp_path / "out"
+    export_here(store.root, into)
+    (tmp_path / "link").symlink_to(store.root)
+    assert export_here(tmp_path / "link", into) is None
+    moved = store.root.rename(tmp_path / "moved")
+    assert export_here(moved, into) is None
+    Growing(moved, [], 300).grow(5)
+
+    found = export_here(moved, into)
+
+    assert found
+    assert 5 == found.records

@@ -99,6 +99,8 @@ def test_options_of_the_other_kind_are_refused(name: str, is_stream: bool) -> No
         ({"path": "/a", "rowsPerBatch": "0"}, "a number from 1 on"),
         ({"path": "/a", "splitBytes": "m"}, "splitBytes 'm'"),
         ({"path": "/a", "topics": " , "}, "topics is empty"),
+        ({"path": "/a", "queueIds": "1,x"}, "queueIds '1,x': use numbers"),
+        ({"path": "/a", "maxClockSkew": "soon"}, "maxClockSkew 'soon': use seconds"),
         ({"path": "/a", "fromTime": "noon"}, "fromTime 'noon': use a time"),
         ({"path": "/a", "startingOffsets": "soon"}, "startingOffsets 'soon'"),
         ({"path": "/a", "readUpTo": "end"}, "use confirmed or published"),
@@ -123,3 +125,21 @@ def test_times_without_a_zone_are_in_utc() -> None:
 
     assert (86_400_000, 60_000) == (found.from_ms, found.to_ms)
     assert ("a*", "b") == found.topics
+
+
+def test_queues_and_the_skew_of_clocks_are_numbers() -> None:
+    """
+    A queue may have a negative id.
+    """
+    found = parse_options({"path": "/a", "queueIds": "0, -2", "maxClockSkew": "60s"})
+
+    assert (frozenset([0, -2]), 60_000) == (found.queues, found.skew_ms)
+
+
+def test_properties_of_a_catalog_are_no_options() -> None:
+    """
+    ``CREATE TABLE ... USING pystore`` passes them, and each option twice.
+    """
+    given = {"path": "/a", "owner": "root", "option.path": "/a", "provider": "pystore"}
+
+    assert parse_options({"path": "/a"}) == parse_options(given)

@@ -12,6 +12,7 @@ from pystore.spark.plan.schema import (
     COLUMNS,
     DAMAGE,
     choose_columns,
+    column_of,
     ddl,
     needs_of,
     without_nulls,
@@ -64,3 +65,23 @@ def test_columns_that_are_never_null_are_not_nullable() -> None:
     assert [False, True, False, False] == [one.is_nullable for one in sound]
     assert [False, True, True, True] == [one.is_nullable for one in damaged]
     assert "`size` int NOT NULL, `epoch` bigint" == ddl(sound[:2])
+
+
+def test_names_have_any_case() -> None:
+    """
+    As everywhere in Spark; a name twice is an error.
+    """
+    found = choose_columns(["TOPIC", "bodylength"], with_body=False, with_damage=False)
+
+    assert ["topic", "bodyLength"] == [column.name for column in found]
+    with pytest.raises(InvalidError, match="'topic' is requested twice"):
+        choose_columns(["topic", "Topic"], with_body=False, with_damage=False)
+    assert ("topic", "TOPIC") == (
+        column_of("TOPIC", "string").name,
+        column_of("TOPIC", "string").alias,
+    )
+    assert ("extra", "date", "") == (
+        column_of("extra", "date").name,
+        column_of("extra", "date").type,
+        column_of("extra", "date").alias,
+    )

@@ -5,6 +5,7 @@ Splits: plain values for tasks.
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 from pystore.errors import CutError, OffsetOutOfRange
 from pystore.spark.plan.split import Split, segment_gone
@@ -27,6 +28,16 @@ def test_a_scan_begins_with_the_segment_or_at_a_known_record() -> None:
     """
     assert 1000 == Split("/s", 1000, 500, 1200, 1500, 1400).first
     assert 1100 == Split("/s", 1000, 500, 1200, 1500, 1400, record_at=1100).first
+
+
+def test_an_ill_segment_ends_where_its_bytes_do() -> None:
+    """
+    Any other ends with the log.
+    """
+    split = Split("/s", 1000, 500, 1000, 1500, 1400)
+
+    assert 1400 == split.lost_from
+    assert 1200 == replace(split, ill=(1200, "short")).lost_from
 
 
 def test_a_missing_segment_was_deleted_or_cut() -> None:

@@ -4,6 +4,7 @@ Splits of stores: the segments that are opened.
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -71,13 +72,15 @@ def test_a_smaller_split_is_cut_out_of_one_segment(root: Path) -> None:
 
 def test_segments_of_other_times_are_not_opened(root: Path) -> None:
     """
-    The first records of a segment and of the next one bound its times, within 3 s.
+    The first records of all segments bound their times, within 3 s, or what the user
+    says.
     """
     with LogReader(root) as log:
         ms = log.read(0).store_ms
 
     assert plan(root) == plan(root, Selection(to_ms=ms - 2000))
     assert [] == plan(root, Selection(to_ms=ms - 4000))
+    assert plan(root) == plan(root, Selection(to_ms=ms - 4000), skew_ms=60_000)
     assert plan(root) == plan(root, Selection(from_ms=ms))
     late = plan(root, Selection(from_ms=ms + 3_600_000))
     assert [plan(root)[-1]] == late  # the last segment has no next one as a bound
@@ -91,8 +94,10 @@ def test_epochs_come_from_the_epoch_file(root: Path) -> None:
     table = EpochTable.of([(1, 0), (4, 70_000)])
     (root / EPOCH_FILE).write_bytes(encode_epochs(table))
 
-    end = plan(root)[0].end
-    assert ((1, 0, 70_000), (4, 70_000, end)) == plan(root)[0].epochs
+    first, second = plan(root)[:2]
+    assert ((1, 0, SEGMENT_SIZE),) == first.epochs
+    assert (1, SEGMENT_SIZE, 70_000) == second.epochs[0]
+    assert (4, 70_000, 2 * SEGMENT_SIZE) == second.epochs[1]
     (root / EPOCH_FILE).write_bytes(b"garbage")
     with pytest.raises(FormatError, match="epochFileCheckpoint"):
         plan(root)
@@ -117,6 +122,22 @@ def test_a_scan_begins_at_a_known_record(root: Path) -> None:
 
     assert [at, at, SEGMENT_SIZE] == [split.first for split in splits]
     assert {3} == {split.generation for split in splits}
+
+
+def test_an_ill_segment_has_a_split_that_says_so(root: Path) -> None:
+    """
+    Whatever is selected: no head of a record, and no queue, tells what it held.
+    """
+    path = root / "commitlog" / f"{SEGMENT_SIZE:020}"
+    os.truncate(path, 100)
+    selection = Selection(from_ms=1 << 60)
+    splits = plan(root, selection=selection)
+
+    (ill,) = [split for split in splits if split.ill is not None]
+    assert ill.ill is not None
+    assert (SEGMENT_SIZE, SEGMENT_SIZE + 100) == (ill.base, ill.ill[0])
+    assert "the file has 100 bytes" in ill.ill[1]
+    assert [None] * len(plan(root)[2:]) == [split.ill for split in plan(root)[2:]]
 
 
 def test_the_live_page_has_the_generation_of_the_cuts(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_damage_is_skipped_if_the_next_record_is_known(
     root: Path, log: LogReader
 ) -> None:
     """
-    The end of a segment is known; below it, the walk ends at the damage.
+    It proves itself by its magic, its lengths and its embedded offset.
     """
     records, end = records_of(log), log.ends().published_end
     victim = next(one for one in records if one[0] > SEGMENT_SIZE + 20_000)
@@ -103,12 +103,14 @@ def test_damage_is_skipped_if_the_next_record_is_known(
         file.seek(victim[0] - SEGMENT_SIZE)
         file.write(b"garbage!")
 
-    at_damage = last_below(log, 0, victim[0] + 9000, end)
+    at_damage = last_below(log, 0, victim[1] + 8, end)
+    after = last_below(log, 0, victim[0] + 9000, end)
     behind = walk(log, 0, 2 * SEGMENT_SIZE, end)
     beyond = last_below(log, 0, end, end)
 
-    assert victim[0] == at_damage.offset
-    assert (2 * SEGMENT_SIZE, None) == (behind.offset, behind.record)
+    assert victim[1] == at_damage.offset
+    assert max(e for _, e in records if e <= victim[0] + 9000) == after.offset
+    assert max(at for at, _ in records if at < 2 * SEGMENT_SIZE) == behind.record
     assert (records[-1][1], records[-1][0]) == (beyond.offset, beyond.record)
 
 

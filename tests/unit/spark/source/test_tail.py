@@ -192,3 +192,36 @@ def test_a_path_that_is_no_store_is_refused(tmp_path: Path) -> None:
         FollowedStore(tmp_path / "nothing", published=False).snapshot(),
     ):
         pass
+
+
+def test_a_record_half_visible_is_not_there_yet(tmp_path: Path) -> None:
+    """
+    Another host sees head, tail and properties of the last record before a page of its
+    body. A damaged record with others behind it does not stop the stream.
+    """
+    root = make_root(tmp_path)
+    with open_log(root) as log:
+        for _ in range(3):
+            log.append(Message("T", b"x" * 12000).form)
+        size = log.read(0).size
+    path = root / "commitlog" / f"{0:020d}"
+    whole = path.read_bytes()
+
+    def hide(record: int) -> None:
+        at = record * size + 4096
+        path.write_bytes(whole[:at] + bytes(4096) + whole[at + 4096 :])
+
+    followed = FollowedStore(root, published=False)
+    for _ in range(2):
+        hide(2)
+        with followed.snapshot() as snapshot:
+            position = snapshot.last(0, snapshot.top)
+            assert 2 * size == snapshot.end == position.offset
+        path.write_bytes(whole)
+        with followed.snapshot() as snapshot:
+            assert 2 * size == snapshot.resume(position, fails=True)
+            assert 3 * size == snapshot.end
+        followed = FollowedStore(root, published=False)
+        hide(1)
+        with followed.snapshot() as snapshot:
+            assert 3 * size == snapshot.end

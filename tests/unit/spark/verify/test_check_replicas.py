@@ -5,7 +5,13 @@ Which copy of a segment is wrong: by the seal, by the majority, or a tie.
 from __future__ import annotations
 
 import pytest
-from lib.spark.letter_replicas import LetterReplica, seal, verdict_words, verdicts_of
+from lib.spark.letter_replicas import (
+    SIZE,
+    LetterReplica,
+    seal,
+    verdict_words,
+    verdicts_of,
+)
 
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.check_replicas import check_replicas
@@ -239,16 +245,142 @@ def test_a_finding_that_spans_blocks_names_all_of_them() -> None:
     assert (0, 1, 2) == verdict.blocks
 
 
-def test_a_wrong_queue_offset_makes_no_block_bad() -> None:
+def test_a_gap_of_queue_offsets_is_a_note() -> None:
     """
-    The segment is bad, but the copy keeps its vote on its blocks.
+    It is no damage by itself.
     """
-    finding = Finding("queueOffset", 100, "queue offset 8 and not 5")
     verdicts, differences = verdicts_of(
-        LetterReplica("a", {0: "AB"}, of_store=[finding]), LetterReplica("b", {0: "AB"})
+        LetterReplica("a", {0: "AB"}, suspect={0: [1]}), LetterReplica("b", {0: "AB"})
     )
 
-    assert {"a": "CORRUPT!", "b": "OK"} == verdict_words(verdicts)
-    assert () == verdicts["a", 0].blocks
-    assert ["queueOffset: queue offset 8 and not 5"] == verdicts["a", 0].evidence
+    assert {"a": "OK", "b": "OK"} == verdict_words(verdicts)
+    assert ["note: a gap"] == verdicts["a", 0].evidence
     assert [] == differences
+
+
+def test_two_copies_that_their_queues_contradict_do_not_outvote_the_third() -> None:
+    """
+    Both were damaged alike; each says so itself.
+    """
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}),
+        LetterReplica("b", {0: "AxCD"}, suspect={0: [1]}),
+        LetterReplica("c", {0: "AxCD"}, suspect={0: [1]}),
+    )
+
+    assert {"a": "OK", "b": "DIVERGENT!", "c": "DIVERGENT!"} == verdict_words(verdicts)
+    assert (1,) == verdicts["b", 0].blocks
+
+
+def test_a_gap_that_every_copy_has_takes_no_vote() -> None:
+    """
+    It is of the log, so the majority decides.
+    """
+    gap = {0: [1]}
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}, suspect=gap),
+        LetterReplica("b", {0: "AxCD"}, suspect=gap),
+        LetterReplica("c", {0: "ABCD"}, suspect=gap),
+    )
+
+    assert {"a": "OK", "b": "DIVERGENT!", "c": "OK"} == verdict_words(verdicts)
+
+
+# -- epochs --------------------------------------------------------------------
+
+
+def test_the_highest_epoch_is_right_and_not_the_seal_of_an_old_master() -> None:
+    """
+    The old master sealed what nobody acknowledged.
+    """
+    fork = SIZE + BLOCK_BYTES
+    verdicts, differences = verdicts_of(
+        LetterReplica("a", {0: "ABCD", 1: "ExYZ"}, seals={1: "ExYZ"}, epochs=[(1, 0)]),
+        LetterReplica("b", {0: "ABCD", 1: "EFGH"}, epochs=[(1, 0), (2, fork)]),
+    )
+
+    assert {"a": "OK", "b": "OK"} == verdict_words(verdicts)
+    assert "OK" == verdicts["b", 1].verdict
+    assert ("DIVERGENT", True, fork) == (
+        verdicts["a", 1].verdict,
+        verdicts["a", 1].is_bad,
+        verdicts["a", 1].first_difference,
+    )
+    (text,) = verdicts["a", 1].evidence
+    assert f"from offset {fork} on it holds epoch 1, and /b" in text
+    assert "holds epoch 2" in text
+    assert [] == differences
+
+
+def test_a_majority_does_not_outvote_the_highest_epoch() -> None:
+    """
+    Two replicas followed the old master.
+    """
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABXX", 1: "YYYY"}, epochs=[(1, 0)]),
+        LetterReplica("b", {0: "ABXX", 1: "YYYY"}, epochs=[(1, 0)]),
+        LetterReplica("c", {0: "ABCD"}, epochs=[(1, 0), (2, 2 * BLOCK_BYTES)]),
+    )
+
+    assert {"a": "DIVERGENT!", "b": "DIVERGENT!", "c": "OK"} == verdict_words(verdicts)
+    assert ("DIVERGENT", SIZE) == (
+        verdicts["a", 1].verdict,
+        verdicts["a", 1].first_difference,
+    )
+
+
+def test_damage_below_a_fork_is_told_from_the_fork() -> None:
+    """
+    Below it, the copies are of one history.
+    """
+    verdicts, differences = verdicts_of(
+        LetterReplica("a", {0: "AxXX"}, epochs=[(1, 0)]),
+        LetterReplica("b", {0: "ABCD"}, epochs=[(1, 0), (2, 3 * BLOCK_BYTES)]),
+        LetterReplica("c", {0: "ABCD"}, epochs=[(1, 0), (2, 3 * BLOCK_BYTES)]),
+    )
+
+    assert {"a": "DIVERGENT!", "b": "OK", "c": "OK"} == verdict_words(verdicts)
+    (one,) = differences
+    assert ("/a", (1, 2)) == (one.verdict.store, one.blocks)
+
+
+def test_an_epoch_table_that_the_bytes_refute_cuts_nothing() -> None:
+    """
+    Two histories differ in every later record, and these are equal.
+    """
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}, epochs=[(1, 0)]),
+        LetterReplica("b", {0: "ABCD"}, epochs=[(1, 0)]),
+        LetterReplica("c", {0: "ABCD"}, epochs=[(3, 0)]),
+    )
+
+    assert {"a": "OK", "b": "OK", "c": "OK"} == verdict_words(verdicts)
+    for name in "abc":
+        row = verdicts[name, None]
+        assert row.is_bad
+        assert "before anything is cut" in row.evidence[0]
+
+
+def test_a_lagging_replica_has_no_fork() -> None:
+    """
+    It has no byte of the new epoch yet.
+    """
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}, epochs=[(1, 0)]),
+        LetterReplica("b", {0: "ABCD", 1: "EF"}, epochs=[(1, 0), (2, SIZE)]),
+    )
+
+    assert not any(one.is_bad for one in verdicts.values())
+
+
+def test_the_last_copies_of_a_segment_are_to_be_kept() -> None:
+    """
+    No replica has it whole.
+    """
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}, own={0: [1]}),
+        LetterReplica("b", {0: "ABCD"}, own={0: [2]}),
+    )
+
+    for name in "ab":
+        assert "keep every copy that is left" in verdicts[name, 0].evidence[-1]

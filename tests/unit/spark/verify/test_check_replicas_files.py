@@ -222,9 +222,9 @@ def test_each_file_that_is_no_segment_has_a_verdict() -> None:
     assert verdicts[1].is_bad
 
 
-def test_findings_about_the_store_are_one_verdict() -> None:
+def test_findings_about_files_have_rows_of_their_own() -> None:
     """
-    The verdicts on the segments stay the same.
+    With the segment that decides them. The verdicts on the segments stay the same.
     """
     findings = [
         Finding("consumeQueue", 5, "names nothing"),
@@ -235,9 +235,10 @@ def test_findings_about_the_store_are_one_verdict() -> None:
     )
 
     assert {"a": "OK", "b": "OK"} == verdict_words(verdicts)
-    one = verdicts["a", None]
-    assert (Verdict.CORRUPT, True) == (one.verdict, one.is_bad)
-    assert ["consumeQueue: names nothing", "epoch: unreadable"] == one.evidence
+    epochs, queues = verdicts["a", None], verdicts["a/consumequeue", 0]
+    assert (Verdict.CORRUPT, True) == (queues.verdict, queues.is_bad)
+    assert ["consumeQueue: names nothing"] == queues.evidence
+    assert ("epochs", ["epoch: unreadable"]) == (epochs.name, epochs.evidence)
     assert ("b", None) not in verdicts
 
 

@@ -182,15 +182,18 @@ def test_every_bad_record_is_named(root: Path) -> None:
 
 def test_bytes_that_cannot_be_scanned_belong_to_the_damage(root: Path) -> None:
     """
-    Behind zeros the next record cannot be found: the rest of the segment is damaged.
+    Behind zeros the next record is found: only the bytes up to it are damaged.
     """
-    start = offsets(root, SEGMENT, SEGMENT)[7]
+    all_offsets = offsets(root, SEGMENT, SEGMENT)
+    start = all_offsets[7]
+    # The first byte of a record's size is zero anyway.
+    behind = next(one for one in all_offsets if one >= start + 4095)
     write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
 
     found = findings_of(root)
 
     (finding,) = found.by_segment[SEGMENT]
-    assert (start, 2 * SEGMENT - start) == (finding.offset, finding.size)
+    assert (start, behind - start) == (finding.offset, finding.size)
 
 
 # -- missing segments ----------------------------------------------------------
@@ -237,15 +240,16 @@ def test_the_live_page_shows_that_the_last_segment_existed(tmp_path: Path) -> No
 
 def test_queues_show_that_the_last_segment_existed(root: Path) -> None:
     """
-    They name its records.
+    They name its records. Of two entries that agree, the lower one counts.
     """
     end = end_of(root)
+    last = offsets(root, 4 * SEGMENT, SEGMENT)
     segment(root, 4 * SEGMENT).unlink()
 
     found = findings_of(root)
 
     assert [] == places(found)
-    assert end == found.expected_end
+    assert last[-2] < found.expected_end <= end
     assert found.end <= 4 * SEGMENT
 
 
@@ -260,7 +264,7 @@ def test_a_block_that_differs_from_the_seal_is_named(store: Path) -> None:
     def change(checks: dict[int, SegmentCheck]) -> None:
         one = checks[SEGMENT]
         assert one.is_sealed_whole
-        one.digests[0] ^= 1
+        one.digests = {0: one.digests[0] ^ 1}
         one.is_sealed_whole = False
 
     found = findings_of(store, change)
@@ -335,8 +339,8 @@ def test_the_blocks_of_a_sample_are_compared_with_the_seal(store: Path) -> None:
     """
 
     def change(checks: dict[int, SegmentCheck]) -> None:
-        checks[0].digests.clear()
-        checks[SEGMENT].digests[0] ^= 1
+        checks[0].digests = {}
+        checks[SEGMENT].digests = {0: checks[SEGMENT].digests[0] ^ 1}
 
     assert [("seal", SEGMENT)] == places(findings_of(store, change, percent=0))
 

@@ -136,10 +136,8 @@ def test_a_log_joined_from_two_logs_repeats_queue_offsets(
 
     found = findings_of(root)
 
-    assert "queueOffset" in {one.kind for one in found.by_segment[SEGMENT]}
-    assert {"queueOffset"} == {
-        one.kind for findings in found.by_segment.values() for one in findings
-    }
+    assert "queueOffset" in {one.kind for one in found.notes[SEGMENT]}
+    assert "consumeQueue" in {one.kind for one in found.of_store}
 
 
 def test_bad_records_are_found_if_the_queues_cannot_be_read(root: Path) -> None:
@@ -155,7 +153,7 @@ def test_bad_records_are_found_if_the_queues_cannot_be_read(root: Path) -> None:
     assert [("record", start)] == [
         (one.kind, one.offset) for one in found.by_segment[SEGMENT]
     ]
-    assert {"store"} == {one.kind for one in found.of_store}
+    assert {"consumeQueue"} == {one.kind for one in found.of_store}
 
 
 # -- epochs and small files ----------------------------------------------------

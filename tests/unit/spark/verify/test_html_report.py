@@ -109,3 +109,35 @@ def test_the_headline_says_whether_an_operator_has_to_act() -> None:
         SegmentVerdict("g", "/a", 0, Verdict.UNKNOWN)
     )
     assert "No segment is damaged" in _render()
+
+
+def test_a_line_begins_with_the_verdict_on_the_store() -> None:
+    """
+    The worst of its rows. A store that is gone has no segment, and has a line.
+    """
+    page = _render(
+        SegmentVerdict("g", "/a", 0, Verdict.OK),
+        SegmentVerdict("g", "/a", 100, Verdict.CORRUPT, is_bad=True),
+        SegmentVerdict("g", "/b", 0, Verdict.OK),
+        SegmentVerdict("g", "/c", None, Verdict.ABSENT, is_bad=True),
+    )
+
+    whole = re.findall(r'<div class="whole ([A-Z]+(?: bad)?)" title="([^"]*)"', page)
+    assert [
+        ("CORRUPT bad", "100: CORRUPT (the worst of 2)"),
+        ("OK", "0: OK"),
+        ("ABSENT bad", "the store: ABSENT"),
+    ] == whole
+    assert page.count('<span class="word"><i class="ABSENT bad"></i>ABSENT') == 2
+
+
+def test_a_row_about_queues_hides_no_row_about_the_segment() -> None:
+    """
+    Both have the same segment: the worse one is shown.
+    """
+    page = _render(
+        SegmentVerdict("g", "/a", 0, Verdict.CORRUPT, is_bad=True),
+        SegmentVerdict("g", "/a", 0, Verdict.UNKNOWN, name="consumequeue"),
+    )
+
+    assert ["CORRUPT bad"] == _cells(page)

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 from pystore.spark.verify.output import PAGE, SUMMARY, write_output
+from pystore.spark.verify.rounds import NEWEST
 from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
@@ -28,4 +29,5 @@ def test_rounds_stay_and_summary_and_page_are_of_the_last_round(
     summary = json.loads((tmp_path / SUMMARY).read_text())
     assert (1, 1) == (summary["schemaVersion"], summary["round"])
     assert "pystore: round 1" in (tmp_path / PAGE).read_text()
-    assert {"audit", SUMMARY, PAGE} == {path.name for path in tmp_path.iterdir()}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"audit", NEWEST, SUMMARY, PAGE} == names

@@ -11,7 +11,6 @@ import pytest
 from lib.spark.verify_job import SEGMENT, make_replicas
 from lib.store.segment_files import end_of, restart_machine, segment
 
-from pystore.bindings.row import NO_OFFSET
 from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import PystoreError
@@ -161,7 +160,7 @@ def test_a_store_of_rocketmq_has_evidence_instead_of_a_bound(root: Path) -> None
 
     assert isinstance(plan.bound, Evidence)
     assert 5 * SEGMENT == plan.end
-    assert NO_OFFSET == plan.share.stale_above
+    assert plan.bound.stale_above is None
     assert [] == plan.findings
 
 
@@ -173,7 +172,10 @@ def test_bytes_above_the_records_that_queues_name_may_be_stale(tmp_path: Path) -
     end = end_of(root)
     shutil.rmtree(root / "meta")
 
-    assert end == plan_store(root).share.stale_above
+    bound = plan_store(root).bound
+
+    assert isinstance(bound, Evidence)
+    assert end == bound.stale_above
 
 
 def test_the_segments_beside_a_missing_one_are_checked(root: Path) -> None:
@@ -232,15 +234,15 @@ def test_a_directory_that_is_no_store_is_refused(tmp_path: Path) -> None:
 # -- queues --------------------------------------------------------------------
 
 
-def test_tasks_hold_the_ends_of_the_queues(tmp_path: Path) -> None:
+def test_a_plan_holds_the_ends_of_the_queues(tmp_path: Path) -> None:
     """
     By topic and queue id.
     """
     (root,) = make_replicas(tmp_path, 1, 300, with_queues=True)
-    share = plan_store(root).share
+    plan = plan_store(root)
 
-    assert {(f"T{t}", q): 50 for t in range(3) for q in range(2)} == share.lengths
-    assert 6_000_000 == share.queue_file_size
+    assert {(f"T{t}", q): 50 for t in range(3) for q in range(2)} == plan.lengths
+    assert (True, 6_000_000) == (plan.share.has_queues, plan.share.queue_file_size)
 
 
 def test_queues_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
@@ -251,8 +253,8 @@ def test_queues_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
     next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
     plan = plan_store(root)
 
-    assert {} == plan.share.lengths
-    assert {"store"} == {kind for kind, _ in texts(plan)}
+    assert ({}, False) == (plan.lengths, plan.share.has_queues)
+    assert ["consumeQueue"] == [kind for kind, _ in texts(plan)]
 
 
 def test_the_log_behind_the_last_missing_segment_is_opened_with_the_queues(

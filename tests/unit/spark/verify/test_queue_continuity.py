@@ -1,30 +1,26 @@
 """
-Queue offsets over a whole log, and the entries that name its records.
+Queue offsets over a whole log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from pystore.consumequeue.queue import ENTRY_SIZE
-from pystore.consumequeue.queues import ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
+from pystore.message.message import Message
 from pystore.spark.verify.queue_continuity import (
-    check_entries,
     check_offsets,
     join_runs,
+    mark_slots,
 )
 from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
-from pystore.spark.verify.verdicts import Finding
+from pystore.store.store import Store
 
 QUEUE = ("T", 0)
 RECORD = 100
 """Bytes of each record here; the record of queue offset n begins at 100 n."""
-
-FILLER = (0, 2**31 - 1, 0)
-SLOTS = 200
 
 
 def run(first: int, last: int, offset: int | None = None) -> QueueRun:
@@ -33,71 +29,6 @@ def run(first: int, last: int, offset: int | None = None) -> QueueRun:
     """
     start = first * RECORD if offset is None else offset
     return QueueRun(first, last, start, start + (last - first) * RECORD)
-
-
-def entries(first: int, above: int) -> list[tuple[int, int, int]]:
-    """
-    The entries of these queue offsets.
-    """
-    return [(index * RECORD, RECORD, 0) for index in range(first, above)]
-
-
-def write_queue(
-    root: Path,
-    slots: Sequence[tuple[int, int, int]],
-    queue: tuple[str, int] = QUEUE,
-    first: int = 0,
-) -> Path:
-    """
-    A queue of one file, which begins at a queue offset.
-    """
-    folder = root / "consumequeue" / queue[0] / str(queue[1])
-    folder.mkdir(parents=True)
-    data = b"".join(
-        offset.to_bytes(8) + size.to_bytes(4) + code.to_bytes(8)
-        for offset, size, code in slots
-    )
-    path = folder / f"{first * ENTRY_SIZE:020d}"
-    path.write_bytes(data.ljust(SLOTS * ENTRY_SIZE, b"\0"))
-    return folder
-
-
-@pytest.fixture
-def queues(tmp_path: Path) -> Iterator[ConsumeQueues]:
-    """
-    The queues of a store; load them once their files exist.
-    """
-    with ConsumeQueues(tmp_path, SLOTS * ENTRY_SIZE) as queues:
-        yield queues
-
-
-def checked(
-    queues: ConsumeQueues,
-    runs: Sequence[QueueRun],
-    wrong: Sequence[int] = (),
-    *,
-    start: int = 0,
-    end: int = 10**6,
-    unseen: Sequence[tuple[int, int]] = (),
-) -> list[Finding]:
-    """
-    The findings about the entries of the one queue.
-    """
-    queues.load()
-    by_queue: Mapping[tuple[str, int], Sequence[QueueRun]] = {QUEUE: runs}
-    return check_entries(
-        queues, by_queue, {QUEUE: wrong}, start=start, end=end, unseen=unseen
-    )
-
-
-def named(findings: Sequence[Finding]) -> list[int]:
-    """
-    The queue offsets that the findings name.
-    """
-    return [int(one.text.split("queue offset ")[1].split()[0]) for one in findings]
-
-
-# -- queue offsets -------------------------------------------------------------
 
 
 def test_the_runs_of_segments_are_joined_by_queue() -> None:
@@ -126,29 +57,29 @@ def test_a_queue_that_rises_by_one_over_segments_has_no_finding() -> None:
 
 def test_missing_records_are_counted() -> None:
     """
-    The finding has the offset of the next record.
+    The range of the note has them: it ends where the next record begins.
     """
     (found,) = check_offsets({QUEUE: [run(0, 4), run(8, 9)]}, [])
 
-    assert ("queueOffset", 800) == (found.kind, found.offset)
+    assert ("queueOffset", 400, 401) == (found.kind, found.offset, found.size)
     assert (
-        "queue 0 of T: queue offset 8, not 5: 3 records are missing before it"
+        "queue 0 of T: queue offset 8, not 5, at 800: 3 records are missing before it"
         == found.text
     )
 
 
-@pytest.mark.parametrize("first", [0, 4])
-def test_a_queue_offset_that_comes_twice_is_found(first: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [(4, "an earlier record has this queue offset"), (0, "the topic was made again")],
+)
+def test_a_queue_offset_that_comes_twice_is_found(first: int, why: str) -> None:
     """
-    Two masters gave it, or the log was joined from two logs.
+    Two masters gave it, the log was joined from two logs, or it begins anew.
     """
     (found,) = check_offsets({QUEUE: [run(0, 4), run(first, 9, 5000)]}, [])
 
-    assert 5000 == found.offset
-    assert (
-        f"queue offset {first}, not 5: an earlier record has this queue offset"
-        in found.text
-    )
+    assert (400, 4601) == (found.offset, found.size)
+    assert f"queue offset {first}, not 5, at 5000: {why}" in found.text
 
 
 def test_missing_records_across_damage_are_no_finding() -> None:
@@ -192,145 +123,41 @@ def test_the_findings_of_one_queue_are_limited() -> None:
     assert 1 == sum("of B" in one.text for one in found)
 
 
-# -- entries -------------------------------------------------------------------
-
-
-def test_entries_that_name_their_records_are_no_finding(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
+def test_entries_that_no_record_matched_are_marked(tmp_path: Path) -> None:
     """
-    Each record of a run has one.
+    Each with whether a record names it, and whether a matched one follows.
     """
-    write_queue(tmp_path, entries(0, 50))
+    with Store(tmp_path / "a", segment_size=65536) as store:
+        for _ in range(10):
+            store.log.append(Message("T", b"x"))
+    with ConsumeQueues(tmp_path / "a", queue_file_size_of(tmp_path / "a")) as queues:
+        queues.load()
+        (queue,) = queues
+        marks = list(
+            mark_slots(queue, [run(0, 4), run(6, 9)], [(0, 3), (4, 5), (6, 8)], 10)
+        )
 
-    assert [] == checked(queues, [run(0, 20), run(21, 49)])
+    slots = [
+        (part.first + at, bool(part.named[at]), bool(part.is_below[at]))
+        for part in marks
+        for at in range(len(part.entries))
+    ]
+    assert [(3, True, True), (5, False, True), (8, True, False), (9, True, False)] == (
+        slots
+    )
+    assert not any(part.matched.any() for part in marks)
 
 
-def test_an_entry_without_a_record_is_bad(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
+def test_entries_that_came_after_the_tasks_are_not_marked(tmp_path: Path) -> None:
     """
-    It may be before, between or after the existing records.
+    No task compared a record with them.
     """
-    folder = write_queue(tmp_path, entries(0, 10))
-    found = checked(queues, [run(1, 4), run(6, 8)])
+    with Store(tmp_path / "a", segment_size=65536) as store:
+        for _ in range(10):
+            store.log.append(Message("T", b"x"))
+    with ConsumeQueues(tmp_path / "a", queue_file_size_of(tmp_path / "a")) as queues:
+        queues.load()
+        (queue,) = queues
+        marks = list(mark_slots(queue, [run(0, 9)], [(0, 3)], 5))
 
-    assert [0, 5, 9] == named(found)
-    assert ("consumeQueue", 500) == (found[1].kind, found[1].offset)
-    assert found[1].text.startswith(f"{folder}: queue offset 5 names 100 bytes at ")
-    assert "move the folder away" in found[1].text
-
-
-def test_an_entry_of_another_record_is_bad(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    The segment's task compared it.
-    """
-    slots = entries(0, 10)
-    slots[3] = (350, RECORD, 0)
-    write_queue(tmp_path, slots)
-    found = checked(queues, [run(0, 9)], wrong=[3])
-
-    assert [(3, 350)] == [(named([one])[0], one.offset) for one in found]
-
-
-def test_a_queue_whose_topic_is_nowhere_in_the_log_is_bad(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    None of its entries can name a record.
-    """
-    write_queue(tmp_path, entries(0, 3), ("Other", 7))
-
-    assert [0, 1, 2] == named(checked(queues, []))
-
-
-def test_a_light_queue_is_not_checked(queues: ConsumeQueues, tmp_path: Path) -> None:
-    """
-    Its entries name records of other topics.
-    """
-    write_queue(tmp_path, entries(0, 3), ("%LMQ%x", 0))
-
-    assert [] == checked(queues, [])
-
-
-def test_fillers_are_no_finding(queues: ConsumeQueues, tmp_path: Path) -> None:
-    """
-    They fill the slots before a queue's first entry, and those of lost records.
-    """
-    write_queue(tmp_path, [FILLER] * 5 + entries(5, 10))
-
-    assert [] == checked(queues, [run(5, 9)])
-
-
-def test_entries_of_deleted_records_are_no_finding(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    Queue files are deleted later than segments.
-    """
-    write_queue(tmp_path, entries(0, 10))
-
-    assert [] == checked(queues, [run(6, 9)], start=600)
-    assert [5] == named(checked(queues, [run(6, 9)], start=500))
-
-
-def test_entries_above_the_end_are_not_checked(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    The store was written while the job ran, or opening it will cut them.
-    """
-    write_queue(tmp_path, entries(0, 10))
-
-    assert [] == checked(queues, [run(0, 5)], end=699)
-    assert [6] == named(checked(queues, [run(0, 5)], end=700))
-
-
-def test_entries_into_damage_are_not_checked(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    Their records cannot be read; the damage is a finding.
-    """
-    write_queue(tmp_path, entries(0, 10))
-
-    assert [] == checked(queues, [run(0, 4), run(8, 9)], unseen=[(500, 800)])
-    assert [7] == named(checked(queues, [run(0, 4), run(8, 9)], unseen=[(500, 700)]))
-
-
-def test_a_queue_may_begin_above_0(queues: ConsumeQueues, tmp_path: Path) -> None:
-    """
-    Its first files were deleted.
-    """
-    write_queue(tmp_path, entries(SLOTS, SLOTS + 5), first=SLOTS)
-
-    assert [] == checked(queues, [run(0, SLOTS + 4)])
-    assert [SLOTS + 4] == named(checked(queues, [run(0, SLOTS + 3)]))
-
-
-def test_the_findings_about_entries_of_one_queue_are_limited(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    A last line says that there are more; other queues have their own findings.
-    """
-    write_queue(tmp_path, entries(0, 100))
-    write_queue(tmp_path, entries(0, 2), ("U", 0))
-    found = checked(queues, [])
-
-    assert list(range(20)) == named(found[:20])
-    assert "more entries of this queue are bad" in found[20].text
-    assert [0, 1] == named(found[21:])
-
-
-def test_a_repeated_queue_offset_is_no_finding_about_entries(
-    queues: ConsumeQueues, tmp_path: Path
-) -> None:
-    """
-    The entry names the first record; the check of queue offsets finds the repetition.
-    """
-    write_queue(tmp_path, entries(0, 10))
-
-    assert [] == checked(queues, [run(0, 9), run(3, 5, 5000)])
+    assert [(3, 2)] == [(part.first, len(part.entries)) for part in marks]

@@ -15,9 +15,10 @@ from lib.spark.verify_job import SEGMENT, make_replicas
 from numpy.typing import NDArray
 
 from pystore.bindings.row import RECORD_DTYPE, Check
-from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
+from pystore.consumequeue.queues import queue_file_size_of
 from pystore.core.log_reader import LogReader
 from pystore.spark.verify.queue_runs import QueueRun, QueueRuns, QueueSummary
+from pystore.verify.entries import LostEntries
 
 PREPARED, COMMIT, ROLLBACK = 4, 8, 12
 ENTRY = 20
@@ -49,7 +50,7 @@ def noted(*arrays: NDArray[Any]) -> list[QueueSummary]:
     """
     The summaries of a store without consume queues.
     """
-    runs = QueueRuns(Path("/none"), topic, {}, 6000)
+    runs = QueueRuns(Path("/none"), topic, with_queues=False, queue_file_size=6000)
     for rows in arrays:
         runs.note(rows)
     runs.close()
@@ -169,18 +170,14 @@ def root(store: Path, tmp_path: Path) -> Path:
 
 
 def compared(
-    root: Path, lengths: dict[tuple[str, int], int] | None = None, base: int = SEGMENT
+    root: Path, *, with_queues: bool = True, base: int = SEGMENT
 ) -> dict[tuple[str, int], QueueSummary]:
     """
     The summaries of the second segment, compared with the queues.
     """
     size = queue_file_size_of(root)
-    if lengths is None:
-        with ConsumeQueues(root, size) as queues:
-            queues.load()
-            lengths = queues.lengths()
     with LogReader(root) as log:
-        runs = QueueRuns(root, log.topic, lengths, size)
+        runs = QueueRuns(root, log.topic, with_queues=with_queues, queue_file_size=size)
         for rows in scanned(log, base):
             runs.note(rows)
         runs.close()
@@ -220,7 +217,8 @@ def test_records_that_have_their_entry_match(root: Path) -> None:
     assert 6 == len(found)
     for one in found.values():
         assert 0 < one.records == one.matched
-        assert (0, [], 0) == (one.missing, one.wrong, one.wrong_count)
+        run = one.runs[0]
+        assert (0, [(run.first_index, run.last_index + 1)]) == (one.missing, one.right)
 
 
 def test_records_behind_the_end_of_their_queue_are_missing(root: Path) -> None:
@@ -231,11 +229,13 @@ def test_records_behind_the_end_of_their_queue_are_missing(root: Path) -> None:
     run = whole.runs[0]
     middle = (run.first_index + run.last_index) // 2
 
-    found = compared(root, {("T1", 0): middle})["T1", 0]
+    change(queue_file(root), middle * ENTRY, bytes(1000 * ENTRY))
+
+    found = compared(root)["T1", 0]
 
     assert middle - run.first_index == found.matched
     assert run.last_index + 1 - middle == found.missing
-    assert 0 == found.wrong_count
+    assert [(run.first_index, middle)] == found.right
 
 
 @pytest.mark.parametrize("at", [0, 7, 11, 19], ids=["high", "offset", "size", "tags"])
@@ -250,20 +250,21 @@ def test_an_entry_that_does_not_match_its_record_is_wrong(root: Path, at: int) -
 
     found = compared(root)["T1", 0]
 
-    assert ([index], 1) == (found.wrong, found.wrong_count)
+    assert [index - 2, index, index + 1] == [*found.right[0], found.right[1][0]]
     assert found.records - 1 == found.matched
 
 
-def test_an_entry_above_the_end_of_the_queue_is_not_compared(root: Path) -> None:
+def test_a_slot_without_an_entry_is_missing_wherever_it_stands(root: Path) -> None:
     """
-    The driver found the end; a later entry may be written just now.
+    The queue ends there. The records behind it are compared nevertheless.
     """
-    lengths = {("T1", 0): 0}
-    change(queue_file(root), 0, b"\xff" * ENTRY * 10)
+    first = compared(root)["T1", 0].runs[0].first_index
+    change(queue_file(root), (first + 3) * ENTRY, b"\xff" * ENTRY * 2)
+    change(queue_file(root), (first + 5) * ENTRY, bytes(ENTRY))
 
-    found = compared(root, lengths)["T1", 0]
+    found = compared(root)["T1", 0]
 
-    assert (0, found.records) == (found.matched, found.missing)
+    assert (found.records - 3, 3) == (found.matched, found.missing)
 
 
 def test_the_entries_of_a_missing_queue_are_missing(root: Path) -> None:
@@ -278,28 +279,34 @@ def test_the_entries_of_a_missing_queue_are_missing(root: Path) -> None:
     assert found["T2", 0].records == found["T2", 0].matched
 
 
-def test_no_entry_is_compared_without_lengths(root: Path) -> None:
+def test_no_entry_is_compared_without_queues(root: Path) -> None:
     """
     The queues cannot be read, or only a sample of records is.
     """
-    found = compared(root, {})["T1", 0]
+    found = compared(root, with_queues=False)["T1", 0]
 
     assert found.records > 0 == found.matched == found.missing
 
 
-def test_many_wrong_entries_are_counted_and_some_are_named(root: Path) -> None:
+def test_records_without_the_entries_that_they_had_are_lost(tmp_path: Path) -> None:
     """
-    The first 64 of the segment are named.
+    Those below the offset up to which entries were on disk.
     """
-    runs = QueueRuns(root, lambda _: "T1", {("T1", 0): 120}, queue_file_size_of(root))
-    for first in (0, 40, 80):
-        runs.note(rows_of(range(first, first + 40), 10**9))
+    runs = QueueRuns(
+        tmp_path / "none",
+        lambda _: "T1",
+        with_queues=True,
+        queue_file_size=200,
+        dispatched_end=10**9 + 1000,
+    )
+    for first in (0, 40):
+        runs.note(rows_of(range(first, first + 20), 10**9 + first * 100))
     runs.close()
 
     (found,) = runs.summaries()
 
-    assert list(range(64)) == found.wrong
-    assert 120 == found.wrong_count
+    assert ([], 40) == (found.right, found.missing)
+    assert LostEntries(10, 0, [10**9 + at * 100 for at in range(10)]) == found.lost
 
 
 def test_records_whose_entries_were_deleted_are_no_finding(tmp_path: Path) -> None:
@@ -314,13 +321,14 @@ def test_records_whose_entries_were_deleted_are_no_finding(tmp_path: Path) -> No
         int(row["offset"]).to_bytes(8) + (100).to_bytes(4) + bytes(8) for row in entries
     )
     (folder / f"{size:020d}").write_bytes(data)
-    runs = QueueRuns(tmp_path, topic, {("T0", 0): 20}, size)
+    runs = QueueRuns(tmp_path, topic, with_queues=True, queue_file_size=size)
     runs.note(rows_of(range(20), 0))
     runs.close()
 
     (found,) = runs.summaries()
 
-    assert (20, 10, 0, []) == (found.records, found.matched, found.missing, found.wrong)
+    assert (20, 10, 0) == (found.records, found.matched, found.missing)
+    assert [(10, 20)] == found.right
 
 
 def test_a_queue_offset_given_twice_is_wrong_once(tmp_path: Path) -> None:
@@ -331,13 +339,13 @@ def test_a_queue_offset_given_twice_is_wrong_once(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     entry = (0).to_bytes(8) + (100).to_bytes(4) + bytes(8)
     (folder / f"{0:020d}").write_bytes(entry + bytes(180))
-    runs = QueueRuns(tmp_path, topic, {("T0", 0): 1}, 200)
+    runs = QueueRuns(tmp_path, topic, with_queues=True, queue_file_size=200)
     runs.note(rows_of([0, 0]))
     runs.close()
 
     (found,) = runs.summaries()
 
-    assert ([0], 1, 1) == (found.wrong, found.wrong_count, found.matched)
+    assert ([(0, 1)], 1, 2) == (found.right, found.matched, found.records)
 
 
 def test_a_topic_that_is_not_utf_8_has_its_queue(tmp_path: Path) -> None:
@@ -350,7 +358,7 @@ def test_a_topic_that_is_not_utf_8_has_its_queue(tmp_path: Path) -> None:
     (folder / f"{0:020d}").write_bytes(
         (0).to_bytes(8) + (100).to_bytes(4) + bytes(8 + 180)
     )
-    runs = QueueRuns(tmp_path, lambda _: name, {(name, 0): 1}, 200)
+    runs = QueueRuns(tmp_path, lambda _: name, with_queues=True, queue_file_size=200)
     runs.note(rows_of([0]))
     runs.close()
 

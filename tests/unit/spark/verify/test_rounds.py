@@ -98,12 +98,14 @@ def test_a_round_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 def test_the_last_round_that_checked_a_segment_dates_it(tmp_path: Path) -> None:
     """
-    A row that checked no bytes does not count, nor does one without a segment.
+    A row that checked no bytes does not count, nor one without an answer or a segment.
     """
     write_round(tmp_path, _round(0, FINE, BAD, ORPHAN, began=100.0))
     write_round(tmp_path, _round(1, FINE, began=200.0))
     nothing = replace(BAD, checked_bytes=0)
     write_round(tmp_path, _round(2, nothing, began=300.0))
+    unknown = replace(FINE, verdict=Verdict.UNKNOWN, checked_bytes=100)
+    write_round(tmp_path, _round(3, unknown, began=400.0))
 
     times = {key: time.timestamp() for key, time in last_verified(tmp_path).items()}
 
@@ -130,7 +132,7 @@ def test_a_damaged_round_is_a_one_line_error(tmp_path: Path) -> None:
 
 def _tasks() -> Iterator[SegmentTask]:
     for store in ("/a", "/b"):
-        share = StoreShare(store, "g", 0)
+        share = StoreShare(store, "g")
         for base in (0, 100, 200):
             yield SegmentTask(share, base, base + 100, base)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from lib.spark.verify_job import SEGMENT, by_word, check, make_replicas, run_here
+from lib.store.segment_files import write
 
 from pystore.errors import InvalidError, NotAStoreError
 from pystore.message.message import Message
@@ -18,6 +19,7 @@ from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.spark.verify.run import verify_stores
 from pystore.store.commit_log import CommitLog
 from pystore.store.sealer import seal_next
+from pystore.store.store import Store
 
 
 def _segment(root: Path, base: int) -> Path:
@@ -158,7 +160,8 @@ def test_a_segment_that_retention_deleted_is_absent_and_not_bad(tmp_path: Path) 
     Replicas delete their oldest segments at different times.
     """
     roots = make_replicas(tmp_path)
-    _segment(roots[0], 0).unlink()
+    with CommitLog(roots[0]) as log:
+        log.delete_before(SEGMENT)
 
     verdicts = check(*roots, replicas="all")
 
@@ -372,7 +375,7 @@ def test_an_entry_that_names_no_record_is_a_finding_about_the_store(
     verdicts = check(root)
 
     (bad,) = [one for one in verdicts if one.is_bad]
-    assert bad.segment is None
+    assert (0, "consumequeue") == (bad.segment, bad.name)
     assert "queue offset 7 names" in bad.evidence[0]
 
 
@@ -396,3 +399,126 @@ def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
         check(tmp_path, percent=101)
     with pytest.raises(NotAStoreError, match="no such directory"):
         check(tmp_path / "none")
+
+
+def test_a_newest_segment_that_lost_its_first_page_is_corrupt(tmp_path: Path) -> None:
+    """
+    It holds no record then, and every store bound says that it did: alone and beside
+    two whole replicas.
+    """
+    roots = make_replicas(tmp_path)
+    last = max((roots[1] / "commitlog").iterdir())
+    data = bytearray(last.read_bytes())
+    data[:4096] = bytes(4096)
+    last.write_bytes(data)
+
+    alone = check(roots[1])
+    together = check(*roots, replicas="all")
+
+    for verdicts in (alone, together):
+        assert [("b", int(last.name))] == by_word(verdicts)["CORRUPT"]
+        assert [True] == [one.is_bad for one in verdicts if one.verdict == "CORRUPT"]
+
+
+def test_a_newest_segment_of_another_size_is_corrupt(tmp_path: Path) -> None:
+    """
+    Also if no record of it is promised.
+    """
+    (root,) = make_replicas(tmp_path, 1)
+    last = max((root / "commitlog").iterdir())
+    shutil.rmtree(root / "meta")
+    last.write_bytes(last.read_bytes()[:1000])
+
+    assert [("a", int(last.name))] == by_word(check(root))["CORRUPT"]
+
+
+def test_a_topic_that_was_made_again_is_no_damage(tmp_path: Path) -> None:
+    """
+    Its queue begins at 0 again; the row says it.
+    """
+    root = tmp_path / "a"
+    with CommitLog(root, segment_size=SEGMENT, property_crc=False) as log:
+        starts = [log.append(Message("T", b"x")).offset for _ in range(15)]
+    for index, start in enumerate(starts[10:]):
+        write(_segment(root, 0), start + 20, index.to_bytes(8))
+
+    verdicts = check(root)
+
+    assert not [one for one in verdicts if one.is_bad]
+    (note,) = [text for one in verdicts for text in one.evidence]
+    assert "queue offset 0, not 10" in note
+    assert "the topic was made again" in note
+
+
+def test_after_a_failover_the_old_master_is_named_and_not_the_elected_one(
+    tmp_path: Path,
+) -> None:
+    """
+    Also if the old one sealed what nobody acknowledged, and a replica followed it.
+    """
+    old = tmp_path / "a"
+    with CommitLog(old, segment_size=SEGMENT) as log:
+        log.begin_epoch(1)
+        for _ in range(300):
+            log.append(Message("T1", b"both have it " * 20))
+        fork = log.end_offset
+    new = shutil.copytree(old, tmp_path / "b")
+    with CommitLog(old) as log:
+        for _ in range(600):
+            log.append(Message("T1", b"nobody acknowledged it " * 20))
+        while seal_next(log.writer):
+            pass
+    follower = shutil.copytree(old, tmp_path / "c")
+    with CommitLog(new) as log:
+        log.begin_epoch(2)
+        for _ in range(600):
+            log.append(Message("T1", b"the elected master has it " * 15))
+
+    verdicts = check(old, new, follower, replicas="all")
+
+    bad = [one for one in verdicts if one.is_bad]
+    assert {"a", "c"} == {Path(one.store).name for one in bad}
+    assert {"DIVERGENT"} == {str(one.verdict) for one in bad}
+    first = next(one for one in bad if one.segment == fork // SEGMENT * SEGMENT)
+    assert fork == first.first_difference
+    assert not any("cut it" in text for one in verdicts for text in one.evidence)
+
+
+@pytest.mark.parametrize("at", [12, 20, -1], ids=["queueId", "queueOffset", "topic"])
+@pytest.mark.parametrize("with_queues", [True, False])
+@pytest.mark.parametrize("names", ["a", "c", "bc"])
+def test_a_bit_in_an_unproved_record_is_in_its_copies_and_nowhere_else(
+    tmp_path: Path, at: int, names: str, *, with_queues: bool
+) -> None:
+    """
+    The queue's entry and order know better than two copies that were damaged alike.
+    """
+    root = tmp_path / "a"
+    opened = Store if with_queues else CommitLog
+    with opened(root, segment_size=SEGMENT, property_crc=False) as store:
+        log = store.log if isinstance(store, Store) else store
+        starts = [
+            log.append(Message(f"T{n % 2}", b"x" * 500, queue_id=n % 3)).offset
+            for n in range(300)
+        ]
+    for name in "bc":
+        shutil.copytree(root, tmp_path / name)
+    start = next(one for one in starts if one > SEGMENT + 2000)
+    for name in names:
+        path = _segment(tmp_path / name, SEGMENT)
+        place = start - SEGMENT + at
+        if at < 0:  # the topic's last byte, before the length of no properties
+            place = starts[starts.index(start) + 1] - SEGMENT - 3
+        _flip(path, place)
+    roots = [tmp_path / name for name in "abc"]
+
+    verdicts = check(*roots, replicas="all")
+
+    bad = {(Path(one.store).name, one.segment) for one in verdicts if one.is_bad}
+    assert {(name, SEGMENT) for name in names} == bad
+    assert {"CORRUPT"} == {str(one.verdict) for one in verdicts if one.is_bad}
+    if with_queues:
+        alone = check(*(tmp_path / name for name in names), replicas="none")
+        assert {(name, SEGMENT) for name in names} == {
+            (Path(one.store).name, one.segment) for one in alone if one.is_bad
+        }
