@@ -213,9 +213,9 @@ class Disk:
                 self._change((effect.path, Folder()))
             case Kind.REMOVE | Kind.RMDIR:
                 self._change((effect.path, None))
-            case Kind.RENAME:
-                node = self.find(effect.path)
-                self._change((effect.other, node), (effect.path, None))
+            case Kind.RENAME | Kind.LINK:
+                gone = [(effect.path, None)] if effect.kind is Kind.RENAME else []
+                self._change((effect.other, self.find(effect.path)), *gone)
             case Kind.MAP:
                 self._maps[effect.a] = self._file(effect)
             case Kind.STORE:

@@ -28,6 +28,7 @@ class Facts:
         maybe: the same, of records that a power cut may have removed.
         synced: the bytes below survive a power cut.
         flying: bodies of appends that have not returned, by thread.
+        batches: the same, of appends that are whole or not there.
         cut: the offset of a cut that has not returned.
         deed: another operation in progress.
         metadata: of the last note.
@@ -39,6 +40,7 @@ class Facts:
     maybe: dict[int, bytes] = field(default_factory=dict)
     synced: int = 0
     flying: dict[int, list[str]] = field(default_factory=dict)
+    batches: dict[int, list[str]] = field(default_factory=dict)
     cut: int | None = None
     deed: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +62,9 @@ class Facts:
         self.deed = note["begin"]
         if self.deed == "append":
             self.flying[note["thread"]] = note["bodies"]
+            self.batches.pop(note["thread"], None)
+            if note.get("is_batch"):
+                self.batches[note["thread"]] = note["bodies"]
         elif self.deed == "cut":
             self.cut = note["offset"]
 
@@ -69,6 +74,7 @@ class Facts:
         match note["done"]:
             case "append":
                 del self.flying[note["thread"]]
+                self.batches.pop(note["thread"], None)
                 self.records |= _records_of(note)
                 self.synced = max(self.synced, note["synced"])
             case "cut":
@@ -77,6 +83,7 @@ class Facts:
             case "open":
                 # The found records are synced, and appends in flight are decided.
                 self.flying.clear()
+                self.batches.clear()
                 self.maybe.clear()
                 self.cut = None
                 self.records = _records_of(note)

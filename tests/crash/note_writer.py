@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pystore.bindings.ffi import POSITION_DTYPE
+from pystore.core.options import AckName
 from pystore.core.results import Appended
 from pystore.message.columns import gather_columns
 from pystore.message.message import Message
@@ -141,18 +142,21 @@ class NoteWriter:
         ]
 
     def append(
-        self, count: int = 1, size: int = 300, ack: str = "leader", topic: str = "T"
+        self, count: int = 1, size: int = 300, ack: AckName = "leader", topic: str = "T"
     ) -> None:
         """Append messages as one batch, to two queues."""
         bodies = self.bodies(count, size)
         self.raw_bodies += [body.decode() for body in bodies]
-        self.begin("append", bodies=[body.decode() for body in bodies])
+        whole = [body.decode() for body in bodies]
+        self.begin("append", bodies=whole, is_batch=True)
         batch = [Message(topic, b, queue_id=i % 2) for i, b in enumerate(bodies)]
         positions = np.zeros(count, POSITION_DTYPE)
         appended = self.log.append_batch(batch, ack, positions)
         self._appended(appended, positions, ack)
 
-    def append_columns(self, count: int, size: int = 300, ack: str = "leader") -> None:
+    def append_columns(
+        self, count: int, size: int = 300, ack: AckName = "leader"
+    ) -> None:
         """Append columns, which may span segments."""
         bodies = self.bodies(count, size)
         self.raw_bodies += [body.decode() for body in bodies]
@@ -162,7 +166,7 @@ class NoteWriter:
         appended = self.log.append_columns(columns, ack, positions)
         self._appended(appended, positions, ack)
 
-    def _appended(self, appended: Appended, positions: Any, ack: str) -> None:
+    def _appended(self, appended: Appended, positions: Any, ack: AckName) -> None:
         offsets = [int(offset) for offset in positions["offset"]]
         records = {offset: self.log.read(offset).data.hex() for offset in offsets}
         synced = appended.end if ack == "leader-synced" else 0

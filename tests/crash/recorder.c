@@ -44,7 +44,8 @@ enum kind {
   KIND_SYNC,     /* file; result */
   KIND_MAP,      /* file; a = number of the mapping */
   KIND_STORE,    /* a = number of the mapping; data: the whole page */
-  KIND_MSYNC     /* a = number of the mapping */
+  KIND_MSYNC,    /* a = number of the mapping */
+  KIND_LINK      /* path, other path */
 };
 
 typedef struct entry {
@@ -244,23 +245,43 @@ int close(int file) {
 }
 
 static int do_rename(int from_folder, const char *from, int to_folder,
-                     const char *to) {
+                     const char *to, unsigned flags) {
   char one[PATH_MAX];
   char two[PATH_MAX];
   enter();
   const char *known_from = locate(from_folder, from, one);
   const char *known_to = locate(to_folder, to, two);
-  long result = syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+  long result = syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
   if (result == 0 && known_from != NULL && known_to != NULL)
     put((entry){.kind = KIND_RENAME}, known_from, known_to, NULL);
   return (int)leave(result);
 }
 
 int rename(const char *from, const char *to) {
-  return do_rename(AT_FDCWD, from, AT_FDCWD, to);
+  return do_rename(AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 int renameat(int from_folder, const char *from, int to_folder, const char *to) {
-  return do_rename(from_folder, from, to_folder, to);
+  return do_rename(from_folder, from, to_folder, to, 0);
+}
+int renameat2(int from_folder, const char *from, int to_folder, const char *to,
+              unsigned flags) {
+  return do_rename(from_folder, from, to_folder, to, flags);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to,
+           int flags) {
+  char one[PATH_MAX];
+  char two[PATH_MAX];
+  enter();
+  const char *known_from = locate(from_folder, from, one);
+  const char *known_to = locate(to_folder, to, two);
+  long result = syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+  if (result == 0 && known_from != NULL && known_to != NULL)
+    put((entry){.kind = KIND_LINK}, known_from, known_to, NULL);
+  return (int)leave(result);
+}
+int link(const char *from, const char *to) {
+  return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 static int do_remove(int folder, const char *path, int flags) {
@@ -333,6 +354,24 @@ ssize_t write(int file, const void *data, size_t size) {
   off_t at = lseek(file, 0, SEEK_CUR);
   long result = syscall(SYS_write, file, data, size);
   put_write(file, at, data, result);
+  return leave(result);
+}
+
+/* What is copied is recorded as a write: the bytes are read back. */
+ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at,
+                        size_t size, unsigned int flags) {
+  if (!tracked(to))
+    return syscall(SYS_copy_file_range, from, from_at, to, to_at, size, flags);
+  enter();
+  off_t at = to_at ? *to_at : lseek(to, 0, SEEK_CUR);
+  off_t read_at = from_at ? *from_at : lseek(from, 0, SEEK_CUR);
+  long result =
+      syscall(SYS_copy_file_range, from, from_at, to, to_at, size, flags);
+  void *data = result > 0 ? malloc((size_t)result) : NULL;
+  if (data != NULL &&
+      syscall(SYS_pread64, from, data, result, read_at) == result)
+    put_write(to, at, data, result);
+  free(data);
   return leave(result);
 }
 

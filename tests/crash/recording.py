@@ -44,6 +44,7 @@ class Kind(enum.IntEnum):
     MAP = 12
     STORE = 13
     MSYNC = 14
+    LINK = 15
 
 
 class Effect(NamedTuple):

@@ -118,7 +118,7 @@ def test_a_crash_while_a_loss_is_accepted_loses_nothing_more(proof: Proof) -> No
             at = int(part.name) - damaged
             data = part.read_bytes()
             assert lost[at : at + len(data)] == data
-        check_store(root, facts, is_power_cut, is_foreign=True)
+        check_store(root, facts, is_power_cut, is_foreign=True, has_loss=True)
 
     proof.look(child, check=check)
 

@@ -125,7 +125,7 @@ with MetaStore.open(meta) as checkpoint:
     try:
         with checkpoint.change() as change:
             change.promise(1000)
-            segments = tuple((at, 1) for at in range(200_000))
+            segments = tuple((2 * at, 1) for at in range(200_000))
             change.store_fingerprint(StoreFingerprint(segments))
     except FullError as error:
         print(error)
@@ -136,7 +136,7 @@ with MetaStore.open(meta) as checkpoint:
     os.truncate(store / "filler", 0)
     with checkpoint.change() as change:
         change.promise(1000)
-        segments = tuple((at, 1) for at in range(200_000))
+        segments = tuple((2 * at, 1) for at in range(200_000))
         change.store_fingerprint(StoreFingerprint(segments))
     with checkpoint.change() as change:
         change.promise(1001)

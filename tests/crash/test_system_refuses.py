@@ -88,7 +88,9 @@ def test_one_failing_call_loses_nothing_acknowledged(tmp_path: Path, call: str) 
     """EIO from the n-th call, everything else works: a reopened store has it all."""
     print(f"seed {SEED}")
     count = {"fdatasync": 30, "fsync": 20, "pwrite64": 80, "fallocate": 8}[call]
-    numbers_tried = random.Random(SEED).sample(range(1, count), min(FAULTS, count - 1))
+    # Every build makes a first call: the portable one calls fallocate only twice.
+    later = random.Random(SEED).sample(range(2, count), min(FAULTS, count - 2))
+    numbers_tried = [1, *later]
     failed = 0
     for number in numbers_tried:
         root = tmp_path / f"{number}"

@@ -19,6 +19,7 @@ from crash.boots import same_boot
 from crash.note_writer import SEGMENT_SIZE, NoteWriter
 
 from pystore.controller.identity.store import IdentityStore
+from pystore.core.options import AckName
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 
@@ -208,11 +209,11 @@ def threads(writer: NoteWriter) -> None:
     """Appends of several threads, synced together."""
     writer.open()
 
-    def run(ack: str) -> None:
+    def run(ack: AckName) -> None:
         for number in range(4):
             writer.append(1 + number, size=400, ack=ack)
 
-    acks = ("leader", "leader-synced", "leader-synced")
+    acks: tuple[AckName, ...] = ("leader", "leader-synced", "leader-synced")
     running = [threading.Thread(target=run, args=(ack,)) for ack in acks]
     for thread in running:
         thread.start()
