@@ -22,6 +22,15 @@ from typing import IO, Any, Self
 RIG = Path(__file__).parent / "rocketmq"
 TARGET = RIG / "target"
 
+DEFAULT_VERSION = "5.3.3"
+"""The version of RocketMQ whose processes and classes most tests use."""
+
+VERSIONS = ("5.1.4", "5.2.0", "5.3.3", "5.4.0", "5.5.0")
+"""The versions whose stores pystore opens."""
+
+# The classes that compile with the store classes alone.
+_STORE_SOURCES = ("RandomStore.java", "StoreTool.java")
+
 # RocketMQ maps files and frees the mappings through these.
 _OPENED = ("java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref")
 
@@ -41,23 +50,39 @@ def missing_tools() -> list[str]:
     return [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
 
 
-def fetch(timeout_s: float = 300) -> None:
+def target_of(version: str) -> Path:
     """
-    Fetches the jars and compiles the tool, once for all processes of the tests.
+    Returns the folder of the jars and classes of a version.
+    """
+    return TARGET if version == DEFAULT_VERSION else TARGET / version
+
+
+def fetch(version: str = DEFAULT_VERSION, timeout_s: float = 300) -> None:
+    """
+    Fetches the jars and compiles the tool, once for all processes of the tests. Of
+    another than the default version, only the store classes.
 
     Raises:
         subprocess.CalledProcessError: Maven or the compiler failed.
     """
-    tool = TARGET / "classes" / "StoreTool.class"
-    sources = [*RIG.glob("src/*.java"), RIG / "pom.xml"]
-    TARGET.mkdir(exist_ok=True)
-    with (TARGET / "fetch.lock").open("w") as lock:
+    target, is_default = target_of(version), version == DEFAULT_VERSION
+    tool = target / "classes" / "StoreTool.class"
+    names = [path.name for path in RIG.glob("src/*.java")]
+    used = names if is_default else _STORE_SOURCES
+    sources = [*(RIG / "src" / name for name in used), RIG / "pom.xml"]
+    target.mkdir(parents=True, exist_ok=True)
+    with (target / "fetch.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if tool.exists() and all(
             tool.stat().st_mtime > source.stat().st_mtime for source in sources
         ):
             return
-        subprocess.run([RIG / "rig", "fetch"], check=True, timeout=timeout_s)
+        subprocess.run(
+            [RIG / "rig", "fetch", *([] if is_default else ["--store-only"])],
+            check=True,
+            timeout=timeout_s,
+            env=os.environ | {"RIG_VERSION": version},
+        )
 
 
 @dataclass(frozen=True)
@@ -119,13 +144,17 @@ class StoreTool:
     One Java process. For one thread.
 
     Attributes:
+        version: of RocketMQ.
         stores_opened: the number of opened stores, including those closed since.
     """
 
-    def __init__(self, *, answer_timeout_s: float = 60) -> None:
+    def __init__(
+        self, *, version: str = DEFAULT_VERSION, answer_timeout_s: float = 60
+    ) -> None:
+        self.version = version
         self.stores_opened = 0
         self._answer_timeout_s = answer_timeout_s
-        self._process = _start()
+        self._process = _start(version)
 
     @property
     def pid(self) -> int:
@@ -196,7 +225,7 @@ class StoreTool:
         """
         self._process.kill()
         self.halt()
-        self._process = _start()
+        self._process = _start(self.version)
         self.stores_opened = 0
 
     def __enter__(self) -> Self:
@@ -216,10 +245,11 @@ class StoreTool:
         return self._process.stdin, self._process.stdout
 
 
-def java_command(main: str) -> list[str]:
+def java_command(main: str, version: str = DEFAULT_VERSION) -> list[str]:
     """
     Returns the command that runs a class of these tests with RocketMQ's classes.
     """
+    target = target_of(version)
     opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
     return [
         "java",
@@ -228,10 +258,10 @@ def java_command(main: str) -> list[str]:
         "-Xmx512m",
         *opens,
         "-Drmq.logback.configurationFile=rmq.quiet.logback.xml",
-        f"-Duser.home={TARGET}",
+        f"-Duser.home={target}",
         "-Duser.timezone=UTC",
         "-cp",
-        f"{TARGET / 'classes'}:{TARGET / 'lib'}/*",
+        f"{target / 'classes'}:{target / 'lib'}/*",
         main,
     ]
 
@@ -256,9 +286,9 @@ def run_once(main: str, job: Json, timeout_s: float = 120) -> Json:
     return answer
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(version: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        java_command("StoreTool"),
+        java_command("StoreTool", version),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=_ENVIRONMENT,

@@ -79,11 +79,18 @@ def _route(topic: str) -> dict[str, Any]:
     }
 
 
-def equal_sized(count: int, *, mark: str, topic: str = "T") -> list[dict[str, Any]]:
+def equal_sized(
+    count: int, *, mark: str, topic: str = "T", queue_id: int = 0
+) -> list[dict[str, Any]]:
     """
     Returns *count* messages whose records have one size and do not end in zeros.
     """
     return [
-        java_message(topic, f"{mark}{number:04}".encode(), properties={"TAGS": "t"})
+        java_message(
+            topic,
+            f"{mark}{number:04}".encode(),
+            queueId=queue_id,
+            properties={"TAGS": "t"},
+        )
         for number in range(count)
     ]

@@ -94,7 +94,7 @@ def test_a_replica_equals_its_java_master_through_kills_and_epochs(
         expected = master_log(brokers)
         report = wait_until(replica, len(expected))
         replica.terminate()
-        assert 143 == replica.wait(PATIENCE_S)
+        assert 0 == replica.wait(PATIENCE_S)
 
     epochs = (brokers.store / EPOCH_FILE).read_bytes()
     assert before != epochs == (root / EPOCH_FILE).read_bytes()

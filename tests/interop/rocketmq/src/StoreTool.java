@@ -31,6 +31,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MixAll;
+import org.apache.rocketmq.common.SystemClock;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageDecoder;
@@ -51,6 +52,7 @@ import org.apache.rocketmq.store.ha.HAService;
 import org.apache.rocketmq.store.ha.autoswitch.AutoSwitchHAService;
 import org.apache.rocketmq.store.ha.autoswitch.BrokerMetadata;
 import org.apache.rocketmq.store.ha.autoswitch.EpochFileCache;
+import org.apache.rocketmq.store.index.IndexService;
 import org.apache.rocketmq.store.queue.ConsumeQueueInterface;
 import org.apache.rocketmq.store.queue.CqUnit;
 import org.apache.rocketmq.store.queue.ReferredIterator;
@@ -69,10 +71,12 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * {"do":"follow",   "root":R, "epoch":N, "brokerId":N, "address":A}  a slave's master
  * {"do":"lead",     "root":R, "epoch":N, "brokerId":N}     a store that was to be a slave
  * {"do":"standing", "root":R, "end":N, "confirm":N, "timeoutMs":N}  waits for a slave
+ * {"do":"random",   "root":R, "seed":N, "odd":B, "count":N}  a new store: {@link RandomStore}
  * {"do":"report",   "root":R, "queries":[{"topic","key"}]} all that can be read
  * {"do":"append",   "root":R, "messages":[{..}]}
  * {"do":"truncate", "root":R, "offset":N}
  * {"do":"close",    "roots":[R,..]}                     clean shutdown, together
+ * {"do":"leave",    "roots":[R,..]}                     the same, without waiting for it
  * {"do":"epochs",   "root":R, "cut":N, "append":[[epoch,start],..]}
  * {"do":"identity", "root":R, "write":[cluster,broker,id]}
  * {"do":"checkpoint", "root":R, "write":[physic,logics,index,master,confirm]}
@@ -112,6 +116,8 @@ public final class StoreTool {
         switch (job.get("do").getAsString()) {
             case "open":
                 return open(job);
+            case "random":
+                return random(job);
             case "report":
                 return report(opened(job), job);
             case "append":
@@ -125,7 +131,9 @@ public final class StoreTool {
             case "truncate":
                 return truncate(opened(job), job.get("offset").getAsLong());
             case "close":
-                return close(job);
+                return close(job, true);
+            case "leave":
+                return close(job, false);
             case "epochs":
                 return epochs(job);
             case "identity":
@@ -164,7 +172,7 @@ public final class StoreTool {
         result.putAll(checkpointValues(store.getStoreCheckpoint()));
         // As JSON at once: starting goes on to change the table.
         result.put("queueOffsetTableAfterLoad",
-            GSON.toJsonTree(store.getQueueStore().getTopicQueueTable()));
+            GSON.toJsonTree(store.topicQueueTable()));
         result.put("commitlogFilesAfterRecovery", lengths(new File(root, "commitlog")));
         try {
             store.start();
@@ -176,6 +184,26 @@ public final class StoreTool {
         store.awaitDispatch();
         result.put("maxPhyOffsetAfterStart", store.getMaxPhyOffset());
         stores.put(root, store);
+        return result;
+    }
+
+    /** A new store with random content; it stays open. */
+    private Object random(JsonObject job) throws Exception {
+        String root = job.get("root").getAsString();
+        RandomStore draw = new RandomStore(
+            job.get("seed").getAsLong(), job.get("odd").getAsBoolean());
+        JsonObject keys = draw.configuration();
+        Store store = new Store(configuration(root, keys), new ConcurrentHashMap<>());
+        if (!store.load()) {
+            throw new IllegalStateException("a new store does not load");
+        }
+        store.start();
+        stores.put(root, store);
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("config", keys);
+        result.put("acknowledged",
+            draw.fill(store, store.clock, job.get("count").getAsInt()));
+        result.put("maxPhyOffset", store.getMaxPhyOffset());
         return result;
     }
 
@@ -203,7 +231,7 @@ public final class StoreTool {
         return result;
     }
 
-    private Object close(JsonObject job) throws InterruptedException {
+    private Object close(JsonObject job, boolean isAwaited) throws InterruptedException {
         // One shutdown sleeps for seconds; several can sleep at the same time.
         List<Thread> threads = new ArrayList<>();
         for (JsonElement root : job.getAsJsonArray("roots")) {
@@ -214,7 +242,9 @@ public final class StoreTool {
         }
         threads.forEach(Thread::start);
         for (Thread thread : threads) {
-            thread.join();
+            if (isAwaited) {
+                thread.join();
+            }
         }
         return Map.of("closed", threads.size());
     }
@@ -445,7 +475,20 @@ public final class StoreTool {
         return result;
     }
 
-    private static String sha256(byte[] bytes) throws Exception {
+    /** Private in some versions, and inherited in others. */
+    static Object field(Object owner, String name) throws Exception {
+        for (Class<?> kind = owner.getClass(); kind != null; kind = kind.getSuperclass()) {
+            for (Field field : kind.getDeclaredFields()) {
+                if (field.getName().equals(name)) {
+                    field.setAccessible(true);
+                    return field.get(owner);
+                }
+            }
+        }
+        throw new NoSuchFieldException(owner.getClass() + " " + name);
+    }
+
+    static String sha256(byte[] bytes) throws Exception {
         return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
     }
 
@@ -458,6 +501,7 @@ public final class StoreTool {
     /** A store without replication opens no socket; a slave has RocketMQ's own. */
     static final class Store extends DefaultMessageStore {
         private final MessageStoreConfig config;
+        final RandomStore.SteppingClock clock = new RandomStore.SteppingClock();
 
         Store(MessageStoreConfig config, ConcurrentMap<String, TopicConfig> topics)
             throws Exception {
@@ -485,6 +529,12 @@ public final class StoreTool {
             return config;
         }
 
+        /** The constructor of the superclass asks before there is one. */
+        @Override
+        public SystemClock getSystemClock() {
+            return clock == null ? super.getSystemClock() : clock;
+        }
+
         int segmentSize() {
             return config.getMappedFileSizeCommitLog();
         }
@@ -509,15 +559,22 @@ public final class StoreTool {
             }
         }
 
-        Map<String, Object> query(JsonObject query) {
+        Map<String, Object> query(JsonObject query) throws Exception {
             String topic = query.get("topic").getAsString();
             String key = query.get("key").getAsString();
             Map<String, Object> result = new LinkedHashMap<>();
             result.put("topic", topic);
             result.put("key", key);
-            result.put("phyOffsets", indexService
+            result.put("phyOffsets", ((IndexService) field(this, "indexService"))
                 .queryOffset(topic, key, 1000, 0, Long.MAX_VALUE).getPhyOffsets());
             return result;
+        }
+
+        /** Of the queue offsets; it has moved with the versions. */
+        Object topicQueueTable() throws Exception {
+            Object queues = getQueueStore();
+            Object operator = field(queues, "queueOffsetOperator");
+            return field(operator, "topicQueueTable");
         }
 
         Map<String, Object> queue(ConsumeQueueInterface queue) throws Exception {
@@ -627,6 +684,11 @@ public final class StoreTool {
         private static Map<String, Object> record(
             long offset, byte[] bytes, DispatchRequest check) throws Exception {
             MessageExt message = MessageDecoder.decode(ByteBuffer.wrap(bytes), true, false);
+            if (message == null) {
+                // RocketMQ's own decoder fails: a consumer would not get it.
+                return Map.of("offset", offset, "size", bytes.length,
+                    "recordSha256", sha256(bytes));
+            }
             byte[] body = message.getBody() == null ? new byte[0] : message.getBody();
             Map<String, Object> line = new LinkedHashMap<>();
             line.put("offset", offset);
