@@ -44,14 +44,3 @@ def session(environment: None) -> Iterator[SparkSession]:  # noqa: ARG001
     register(session)
     yield session
     session.stop()
-
-
-@pytest.fixture
-def pushing(session: SparkSession) -> Iterator[SparkSession]:
-    """
-    The same session, with filters pushed to the source.
-    """
-    register(session, push_filters=True)
-    yield session
-    session.conf.unset("spark.sql.python.filterPushdown.enabled")
-    register(session)

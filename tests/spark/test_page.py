@@ -37,3 +37,4 @@ def test_the_examples_of_the_page_run_one_after_another(
         exec(compile(code, str(PAGE), "exec"), names)
 
     assert "fruit" in capfd.readouterr().out
+    assert {str(tmp_path / "store"): 0} == names["lag"]

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lib.oracle.golden_data import STORES
 from lib.store.logs import make_root, open_log
@@ -14,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from pystore.errors import InvalidError, NotAStoreError
 from pystore.message.message import Message
-from pystore.spark import load
+from pystore.spark import load, map_batches
 from pystore.store.store import Store
 
 
@@ -121,3 +123,40 @@ def test_invalid_arguments_of_load_are_errors_at_once(
         load(session)
     with pytest.raises((NotAStoreError, InvalidError), match="nothing"):
         load(session, tmp_path / "nothing-here")
+
+
+def test_a_function_runs_where_the_batches_are_read(
+    session: SparkSession, root: Path
+) -> None:
+    """
+    Once in each task, with all of its batches.
+    """
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sizes = [len(body) for one in batches for body in one["body"].to_pylist()]
+        yield pa.record_batch({"records": [len(sizes)], "bytes": [sum(sizes)]})
+
+    found = map_batches(
+        session,
+        root,
+        count,
+        "records bigint, bytes bigint",
+        includeBody=True,
+        rowsPerBatch=7,
+    )
+
+    rows = found.collect()
+    assert len(list((root / "commitlog").iterdir())) == len(rows)
+    assert 300 == sum(row.records for row in rows)
+    assert sum(number * 5 for number in range(300)) == sum(row.bytes for row in rows)
+    none = map_batches(
+        session,
+        [root],
+        count,
+        "records bigint, bytes bigint",
+        topics="X",
+        includeBody=True,
+    )
+    assert 0 == sum(row.records for row in none.collect())
+    with pytest.raises(InvalidError, match="includebodies"):
+        map_batches(session, root, count, "records bigint", includeBodies=True)

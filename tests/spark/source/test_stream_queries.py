@@ -4,6 +4,7 @@ Streams in a session: checkpoints, stops, and a writer meanwhile.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,30 @@ def test_a_stopped_stream_continues_at_its_checkpoint(
         assert [700] == follower.run()
 
         assert offsets_of(log) == follower.offsets()
+
+
+def test_the_progress_of_a_stream_has_its_lag(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    The end of each batch, and that of what may be read.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 300)
+        query = Follower(session, tmp_path, log.path, maxRecordsPerTrigger=100).start(
+            availableNow=True
+        )
+        query.awaitTermination(120)
+        ends = [*offsets_of(log)[100::100], log.end_offset]
+        lags = [log.end_offset - end for end in ends]
+
+    found = []
+    for progress in query.recentProgress:
+        (source,) = progress.sources
+        end, latest = json.loads(source.endOffset), json.loads(source.latestOffset)
+        ((key, last),) = latest["stores"].items()
+        found.append(last["offset"] - end["stores"][key]["offset"])
+    assert lags == found[: len(lags)]
 
 
 def test_a_stream_beside_a_writer_has_each_record_once(

@@ -4,6 +4,8 @@ A round as a table of Spark.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -152,3 +154,37 @@ def test_a_path_that_is_no_store_is_refused(
     """
     with pytest.raises(NotAStoreError):
         verify(session, str(tmp_path / "none"))
+
+
+_CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+from pystore.spark.verify.frame import verify
+
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+assert type(session).__module__ == "pyspark.sql.connect.session"
+found = verify(session, sys.argv[1:], replicas="all")
+print(sorted({row.verdict for row in found.select("verdict").collect()}))
+session.stop()
+"""
+
+
+def test_stores_are_verified_through_spark_connect(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    By a real server. Its sessions have no context.
+    """
+    pytest.importorskip("grpc")
+    del session  # a session of its own
+    roots = make_replicas(tmp_path, 2, 400)
+
+    done = subprocess.run(
+        [sys.executable, "-c", _CONNECT, *roots],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert "['OK']\n" == done.stdout, done.stderr

@@ -129,6 +129,31 @@ def test_rounds_under_a_budget_continue_where_the_last_one_ended(
     assert 4 * SEGMENT in {segment for _, segment in seen}
 
 
+def test_rounds_keep_what_earlier_ones_found(tmp_path: Path) -> None:
+    """
+    A bad segment that a later round did not read, and a store that is gone.
+    """
+    roots = make_replicas(tmp_path, 2, records=600)
+    path = roots[0] / "commitlog" / f"{0:020d}"
+    data = bytearray(path.read_bytes())
+    data[40_000] ^= 16
+    path.write_bytes(data)
+    into = tmp_path / "out"
+    spark = ("spark", "verify", "--replicas", "none", "--into", into)
+    run_json(*spark, *roots, exit_code=1)
+    shutil.rmtree(roots[1])
+
+    found = run_json(*spark, "--budget", "1k", *roots, exit_code=1)
+
+    assert {(str(roots[0]), "CORRUPT"), (str(roots[1]), "ABSENT")} == {
+        (one["store"], one["verdict"]) for one in found["findings"]
+    }
+    data[40_000] ^= 16
+    path.write_bytes(data)
+    found = run_json(*spark, "--forget", roots[1], roots[0])
+    assert [] == found["findings"]
+
+
 def test_invalid_usage_is_a_one_line_error(tmp_path: Path) -> None:
     """
     A path that matches nothing, and a budget without a directory.
