@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ from large_stores import Stores
 from load import BODY_SIZE, TOPIC
 from table import Table
 
+from pystore import arrow_reader
 from pystore.bindings.ffi import NO_CHECK
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
@@ -66,9 +69,70 @@ def test_headers_and_body_positions_are_read_by_columns(
     )
 
 
+@pytest.mark.benchmark(group="dump")
+def test_records_are_dumped_as_json(
+    stores: Stores, sizes: Sizes, table: Table, benchmark: BenchmarkFixture
+) -> None:
+    """
+    Timed: the command, from its start to its end; its lines go to ``/dev/null``.
+    """
+    command = [sys.executable, "-m", "pystore", "dump", str(stores.closed)]
+    taken: list[float] = []
+
+    def run() -> None:
+        start = perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        taken.append(stores.load.records / (perf_counter() - start))
+
+    benchmark.pedantic(run, rounds=sizes.rounds, warmup_rounds=1)
+    rates = Figure(tuple(taken[-sizes.rounds :]))
+    table.at_least(
+        "`dump`, of 300 000 records/s",
+        1.0,
+        Figure(tuple(rate / 300_000 for rate in rates.values)),
+        {
+            "records": f"{rates.median:,.0f}/s",
+            "in the store": f"{stores.load.records / 1e6:.1f} million",
+        },
+    )
+
+
+@pytest.mark.benchmark(group="arrow_reader")
+def test_all_columns_are_read_as_arrow_batches(
+    stores: Stores, sizes: Sizes, table: Table, benchmark: BenchmarkFixture
+) -> None:
+    """
+    Timed: every column with bodies, one thread, warm.
+    """
+    taken: list[float] = []
+    size = sum(path.stat().st_size for path in stores.segments(stores.closed))
+
+    def run() -> None:
+        start = perf_counter()
+        batches = arrow_reader(stores.closed, include_body=True)
+        count = sum(batch.num_rows for batch in batches)
+        taken.append(size / (perf_counter() - start) / 1e9)
+        assert count == stores.load.records
+
+    benchmark.pedantic(run, rounds=sizes.rounds, warmup_rounds=1)
+    rates = Figure(tuple(taken[-sizes.rounds :]))
+    table.at_least(
+        "`arrow_reader`, all columns with bodies, of 1 GB/s of log",
+        1.0,
+        rates,
+        {"log": f"{rates.median:.2f} GB/s"},
+    )
+
+
+@pytest.mark.parametrize("body_crc", [True, False], ids=["with CRC", "without CRC"])
 @pytest.mark.benchmark(group="read one record by queue offset, warm")
 def test_a_record_is_read_by_its_queue_offset(
-    stores: Stores, sizes: Sizes, table: Table, benchmark: BenchmarkFixture
+    stores: Stores,
+    sizes: Sizes,
+    table: Table,
+    benchmark: BenchmarkFixture,
+    *,
+    body_crc: bool,
 ) -> None:
     """
     Timed: each ``Store.read`` on its own, clock included, at random offsets of 4
@@ -93,7 +157,7 @@ def test_a_record_is_read_by_its_queue_offset(
             read = store.read
             for call, (queue, offset) in enumerate(wanted):
                 start = perf_counter_ns()
-                record = read(TOPIC, queue, offset)
+                record = read(TOPIC, queue, offset, body_crc=body_crc)
                 taken[call] = perf_counter_ns() - start
             assert len(record.body) == BODY_SIZE
             medians.append(float(np.median(taken)) / 1e3)
@@ -103,8 +167,9 @@ def test_a_record_is_read_by_its_queue_offset(
         store.log.scan(0).finish()
         benchmark.pedantic(run, rounds=sizes.rounds)
     table.at_most(
-        "reading one record by (topic, queue, offset), random, warm",
-        5,
+        "reading one record by (topic, queue, offset), random, warm"
+        + ("" if body_crc else ", without the CRC of its body"),
+        6 if body_crc else 5,
         Figure(tuple(medians[1:])),
         "us",
         {

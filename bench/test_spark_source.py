@@ -22,15 +22,17 @@ from own_jvm import bench_session
 from store_times import set_minutes
 from table import Table
 
+from pystore import arrow_reader
 from pystore.core.options import LogOptions
 from pystore.message.message import Message
-from pystore.spark import load, register
+from pystore.spark import load, map_batches, register
 from pystore.spark.export.job import export
 from pystore.spark.export.run import ExportRequest
 from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.requested import requested_columns
 from pystore.spark.plan.schema import Column, ddl
 from pystore.spark.plan.selection import Selection
-from pystore.spark.plan.splits import plan_splits, requested_columns
+from pystore.spark.plan.splits import plan_splits
 from pystore.spark.scan.task import read_split
 from pystore.store.open_reader import open_reader
 from pystore.store.store import Store
@@ -199,6 +201,74 @@ def test_reading_all_on_spark_is_near_yielding_the_same_bytes(
     table.note(f"{what} on Spark, of one hot batch, repeated", hot, values)
     twice = ratios(taken["mapInArrow"], taken["format"])
     table.note(f"{what} by `format`, of a `mapInArrow` job", twice, values)
+
+
+@pytest.mark.benchmark(group="Arrow batches without Spark, cache warm")
+def test_record_batches_come_without_spark(
+    stores: Stores, contest: Contest, table: Table
+) -> None:
+    """
+    Timed: all columns with bodies, one process and one thread.
+    """
+    root = stores.closed
+    log_bytes = _log_bytes(root)
+
+    def read() -> None:
+        batches = arrow_reader(root, include_body=True)
+        assert stores.load.records == sum(batch.num_rows for batch in batches)
+
+    warm_cache(stores.segments(root))
+    read()
+    taken = contest.hold(_of(read), {})
+
+    rate = taken["pystore"].scaled(log_bytes / 1e9)
+    table.at_least("`arrow_reader`, all columns with bodies", 1.0, rate, {})
+
+
+@pytest.mark.benchmark(group="a count over batches on Spark, cache warm, local[2]")
+def test_work_on_rows_where_they_are_read(
+    session: SparkSession, stores: Stores, contest: Contest, table: Table
+) -> None:
+    """
+    Timed: the bytes of all bodies, by `map_batches`, and by `mapInArrow` behind the
+    source and behind `load`.
+    """
+    root = stores.closed
+    log_bytes = _log_bytes(root)
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"rows": [batch.num_rows]})
+
+    def check(way: Callable[[], DataFrame]) -> None:
+        ((found,),) = way().agg({"rows": "sum"}).collect()
+        assert stores.load.records == found
+
+    ways = {
+        "pystore": lambda: map_batches(
+            session, root, count, "rows bigint", includeBody=True
+        ),
+        "format": lambda: _load(session, root, includeBody="true").mapInArrow(
+            count, "rows bigint"
+        ),
+        "load": lambda: load(session, root, includeBody=True).mapInArrow(
+            count, "rows bigint"
+        ),
+    }
+    warm_cache(stores.segments(root))
+    runs = {name: _of(partial(check, way)) for name, way in ways.items()}
+    for contender in runs.values():
+        measure(contender)
+    taken = contest.hold(runs.pop("pystore"), runs)
+
+    values = {
+        name: f"{seconds.scaled(log_bytes).median / 1e9:.2f} GB/s of log"
+        for name, seconds in taken.items()
+    }
+    same = ratios(taken["format"], taken["pystore"])
+    table.at_least(
+        "`map_batches`, times `mapInArrow` behind `format`", 7.0, same, values
+    )
 
 
 def _write(root: Path, into: Path, columns: Sequence[Column]) -> list[Path]:

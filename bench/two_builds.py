@@ -30,6 +30,8 @@ from typing import Any
 CPU_RATIO_MAX = 1.03
 BATCH = 64
 BODY = bytes(range(256)) * 4
+BOOT_ID_AT = 24
+"""In ``meta/live``, of both builds."""
 
 
 def _messages(count: int) -> list[Any]:
@@ -103,11 +105,77 @@ def read(folder: Path, count: int) -> Callable[[], None]:
     return run
 
 
+def append_columns(folder: Path, count: int) -> Callable[[], None]:
+    """
+    Columns of numpy arrays.
+    """
+    import numpy as np  # noqa: PLC0415  as pystore
+
+    from pystore import gather_columns  # noqa: PLC0415  of the build that is measured
+
+    size = 1024
+    offsets = np.arange(size + 1, dtype=np.int64) * len(BODY)
+    log, columns = _open(folder), gather_columns("topic", (offsets, BODY * size))
+
+    def run() -> None:
+        for _ in range(count // size):
+            log.append_columns(columns)
+
+    return run
+
+
+def _killed(folder: Path, count: int) -> None:
+    """
+    Leaves a store whose writer ended without closing it.
+    """
+    if (child := os.fork()) == 0:
+        log = _filled(folder, count)
+        log.sync()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def recovery(folder: Path, count: int) -> Callable[[], None]:
+    """
+    The opening of a killed store in another boot: each record is checked.
+    """
+    _killed(folder, count)
+    with (folder / "meta" / "live").open("r+b") as live:
+        live.seek(BOOT_ID_AT)
+        live.write(os.urandom(16))
+
+    def run() -> None:
+        assert count // BATCH * BATCH == _open(folder).recovery.records
+
+    return run
+
+
+def verify(folder: Path, count: int) -> Callable[[], None]:
+    """
+    All records and queues of a closed store, by one thread.
+    """
+    from pystore import open_store  # noqa: PLC0415  of the build that is measured
+    from pystore.verify import verify_store  # noqa: PLC0415  of the same
+
+    with open_store(folder, segment_size=256 << 20) as store:
+        batch = _messages(BATCH)
+        for _ in range(count // BATCH):
+            store.log.append_batch(batch)
+
+    def run() -> None:
+        assert count // BATCH * BATCH == verify_store(folder, 1).records
+
+    return run
+
+
 TASKS = {
     "append-one": (append_one, 1),
     "append-batches": (append_batches, 4),
+    "append-columns": (append_columns, 8),
     "scan": (scan, 8),
     "read": (read, 1),
+    "recovery": (recovery, 8),
+    "verify": (verify, 8),
 }
 """The task, and how many times as many records it takes."""
 

@@ -83,10 +83,8 @@ static void scan_rows(uint32_t checks, ps_record *rows) {
   ps_scan state;
   ps_scan_init(&state, bench.topics);
   ps_window window = {bench.segment, 0, bench.size, bench.size};
-  ps_cursor cursor = {.limit = PS_NO_OFFSET,
-                      .stale_above = PS_NO_OFFSET,
-                      .record_start = PS_NO_OFFSET,
-                      .checks = checks};
+  ps_cursor cursor = {
+      .limit = PS_NO_OFFSET, .record_start = PS_NO_OFFSET, .checks = checks};
   for (int32_t answer = PS_STOP_ROWS; answer == PS_STOP_ROWS;) {
     uint32_t count = 0;
     uint64_t wanted;
