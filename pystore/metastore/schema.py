@@ -33,12 +33,14 @@ from pystore.metastore.values import (
     StoreFormat,
 )
 from pystore.replicaset import Incarnation
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = [
     "BOUNDS",
     "CLEAN",
     "CUT",
+    "DISPATCHED",
     "EPOCHS",
     "EXPORTS",
     "FINGERPRINT",
@@ -186,6 +188,19 @@ def _clean_from_json(stored: Json) -> CleanMark | None:
     return CleanMark(end, last, bytes.fromhex(digest), *times)
 
 
+def _times_to_json(times: CheckpointTimes | None) -> Json:
+    if times is None:
+        return None
+    return [times.physic_ms, times.logics_ms, times.index_ms, times.logics_offset]
+
+
+def _times_from_json(stored: Json) -> CheckpointTimes | None:
+    if stored is None:
+        return None
+    physic, logics, index, logics_offset = stored
+    return CheckpointTimes(physic, logics, index, logics_offset=logics_offset)
+
+
 def _cut_from_json(stored: Json) -> CutState:
     generation, intent, *history = stored
     # Older pystores kept no history: it begins with the next cut.
@@ -266,6 +281,13 @@ EXPORTS: MetaKey[Exports] = MetaKey(
 CLEAN: MetaKey[CleanMark | None] = MetaKey(
     "clean", None, _clean_to_json, _clean_from_json
 )
+DISPATCHED: MetaKey[CheckpointTimes | None] = MetaKey(
+    "dispatched", None, _times_to_json, _times_from_json
+)
+"""The times of `checkpoint` when a killed RocketMQ left the store; `None`: none did.
+
+What follows them RocketMQ has to dispatch again: to its key index, timer wheel and
+compaction, which pystore does not write."""
 FINGERPRINT: MetaKey[StoreFingerprint] = MetaKey(
     "left", StoreFingerprint(), _fingerprint_to_json, _fingerprint_from_json
 )
@@ -282,6 +304,7 @@ KEYS: tuple[MetaKey[Any], ...] = (
     CUT,
     EXPORTS,
     CLEAN,
+    DISPATCHED,
     FINGERPRINT,
 )
 """All records but those of tables."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pystore.epochs.file import read_epochs
 from pystore.epochs.table import EpochTable
-from pystore.errors import NotAStoreError
+from pystore.errors import NotAStoreError, PystoreError
 from pystore.fs.atomic import storage_error
 from pystore.fs.boot import StorePlace, place_of
 from pystore.fs.layout import (
@@ -25,11 +25,13 @@ from pystore.fs.layout import (
     EPOCH_FILE,
     EPOCH_FILE_BACKUP,
     IDENTITY_FILE,
+    META_NAME,
     TEMPORARY_IDENTITY_FILE,
     segment_name,
     segment_path,
 )
 from pystore.fs.regular_file import read_regular
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CLEAN, EXPORTS, FINGERPRINT, INCARNATION, PLACE
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import Identity, StoreFingerprint
@@ -45,6 +47,8 @@ __all__ = [
     "changed_exports",
     "check_sizes",
     "find",
+    "is_closed",
+    "is_our_abort",
     "reasons_of",
 ]
 
@@ -201,7 +205,7 @@ def changed_exports(view: ReadTransaction, found: Found) -> list[str]:
     reasons = []
     for name in EXPORT_NAMES:
         content = found.contents[name]
-        if name == ABORT and _is_our_abort(view, content):
+        if name == ABORT and is_our_abort(view, content):
             continue
         if not exports.is_ours(name, content):
             reasons.append(f"{name} {_change(content)}")
@@ -214,13 +218,36 @@ def _of_place(left: StorePlace, now: StorePlace) -> list[str]:
     return ["the directory is a copy or a restore of the store (A15)"]
 
 
-def _is_our_abort(view: ReadTransaction, content: bytes | None) -> bool:
+def is_our_abort(view: ReadTransaction, content: bytes | None) -> bool:
     """
     An ``abort`` with the stored incarnation is pystore's.
     """
     if content is None:
         return False
     return parse_abort(content).incarnation == view.read(INCARNATION).text
+
+
+def is_closed(root: Path) -> bool:
+    """
+    Whether the last program closed the store: there is no ``abort``, or pystore closed
+    it and left ``abort`` for RocketMQ (A11).
+    """
+    try:
+        abort = read_regular(root / ABORT)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        # A file that cannot be read is there; what it says is not known.
+        return False
+    try:
+        with (
+            MetaStore.open_read_only(root / META_NAME) as metastore,
+            metastore.view() as view,
+        ):
+            return view.read(CLEAN) is not None and is_our_abort(view, abort)
+    except PystoreError:
+        # Without metadata that can be read, the file is another program's.
+        return False
 
 
 def _change(content: bytes | None) -> str:

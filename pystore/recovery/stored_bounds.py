@@ -15,10 +15,17 @@ from pystore.bindings.ffi import NO_OFFSET
 from pystore.core.live_page import LiveWords
 from pystore.fs.boot import Boot
 from pystore.fs.layout import ABORT, CHECKPOINT, META_NAME, SEALS_NAME
-from pystore.metastore.schema import BOUNDS, CLEAN, CUT, EXPORTS, FINGERPRINT
+from pystore.metastore.schema import (
+    BOUNDS,
+    CLEAN,
+    CUT,
+    DISPATCHED,
+    EXPORTS,
+    FINGERPRINT,
+)
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import CleanMark, digest_of
-from pystore.recovery.foreign_writer import changed_exports
+from pystore.recovery.foreign_writer import changed_exports, is_our_abort
 from pystore.recovery.state import RecoveryInput
 from pystore.recovery.torn_tail import Bound
 from pystore.rocketmq.checkpoint_file import CHECKPOINT_BYTES
@@ -58,11 +65,11 @@ def clean_mark(
     recovery_input: RecoveryInput, view: ReadTransaction
 ) -> CleanMark | None:
     """
-    The clean mark, if it is valid (A9): there is no ``abort``, the last record is
-    unchanged, and the bytes at the end are zero.
+    The clean mark, if it is valid (A9): there is no ``abort`` of another program, the
+    last record is unchanged, and the bytes at the end are zero.
     """
-    mark = view.read(CLEAN)
-    if mark is None or recovery_input.found.is_abort:
+    mark, abort = view.read(CLEAN), recovery_input.found.contents[ABORT]
+    if mark is None or not (abort is None or is_our_abort(view, abort)):
         return None
     segments = recovery_input.segments
     if mark.end_offset > segments.end or view.read(CUT).intent is not None:
@@ -137,7 +144,7 @@ def is_cut_by_rocketmq(recovery_input: RecoveryInput, view: ReadTransaction) -> 
     """
     found = recovery_input.found
     changed = {line.split(" ")[0] for line in changed_exports(view, found)}
-    left_abort = view.read(CLEAN) is None
+    left_abort = view.read(CLEAN) is None or view.read(DISPATCHED) is not None
     content = found.contents[CHECKPOINT]
     if CHECKPOINT not in changed or (left_abort and ABORT not in changed):
         return False

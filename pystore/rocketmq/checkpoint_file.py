@@ -109,6 +109,18 @@ class CheckpointTimes:
             logics_offset=min(self.logics_offset, end),
         )
 
+    def at_most(self, other: CheckpointTimes) -> CheckpointTimes:
+        """
+        The same, but no time, and no ``logics_offset``, is higher than in ``other``.
+        """
+        return replace(
+            self,
+            physic_ms=min(self.physic_ms, other.physic_ms),
+            logics_ms=min(self.logics_ms, other.logics_ms),
+            index_ms=min(self.index_ms, other.index_ms),
+            logics_offset=min(self.logics_offset, other.logics_offset),
+        )
+
     def encode(self) -> bytes:
         """
         The file's content, 4096 bytes.

@@ -18,11 +18,21 @@ from pathlib import Path
 from pystore.core.live_page import LivePage
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.boot import Boot
-from pystore.metastore.schema import CUT, EPOCHS, IDENTITY, LENGTHS, POSITIONS, QUEUES
+from pystore.fs.layout import ABORT
+from pystore.metastore.schema import (
+    CUT,
+    DISPATCHED,
+    EPOCHS,
+    IDENTITY,
+    LENGTHS,
+    POSITIONS,
+    QUEUES,
+)
 from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import Bounds, QueueBounds, QueueOffsets, StoreFingerprint
-from pystore.recovery.foreign_writer import EXPORT_NAMES, Found
+from pystore.recovery.foreign_writer import EXPORT_NAMES, Found, is_our_abort
 from pystore.recovery.plan import RecoveryPlan
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 
 __all__ = ["adopt", "prepare_adoption"]
 
@@ -72,6 +82,9 @@ def adopt(
     for name in EXPORT_NAMES:
         change.intend_export(name, found.contents[name])
         change.settle_export(name)
+    if not is_our_abort(change, found.contents[ABORT]):
+        times = found.read().times or CheckpointTimes()
+        change.write(DISPATCHED, times if found.is_abort else None)
     change.write(IDENTITY, made.identity)
     change.write(CUT, made.cut)
     boot_id, mount_id = boot.text

@@ -4,6 +4,10 @@ Closing a store, with the clean mark.
 The clean mark has the end of the log, and means that everything is on disk. The next
 opening voids it before its first write (A9).
 
+After a killed RocketMQ ``abort`` stays, and ``checkpoint`` has its times: else a
+RocketMQ that starts later would not write the index entries, timers and compacted
+records that the killed one did not come to.
+
 Rules: docs/crash-safety.md, A5, A9, A11.
 """
 
@@ -17,6 +21,7 @@ from pystore.errors import ForkedError, PoisonedError
 from pystore.fs.layout import ABORT, CHECKPOINT, EPOCH_FILE
 from pystore.fs.regular_file import read_regular
 from pystore.metastore.schema import (
+    DISPATCHED,
     EPOCHS,
     EXPORTS,
     QUEUES,
@@ -90,6 +95,9 @@ def _store_mark(writer: Writer) -> None:
     end, bounds = current_bounds(writer)
     mark, store_ms = _mark_of(writer, end)
     times = _times(writer, mark, store_ms)
+    undispatched = writer.metastore.read(DISPATCHED)
+    if undispatched is not None:
+        times = times.at_most(undispatched)
     changes, queues = changes_of(writer, end), queue_bounds(writer)
     # This zeroes an incomplete raw record above the end: the mark requires zeros.
     log.close()
@@ -98,14 +106,16 @@ def _store_mark(writer: Writer) -> None:
         changes.store(writer, change)
         if queues is not None:
             change.write(QUEUES, queues)
-        change.intend_export(ABORT, None)
+        if undispatched is None:
+            change.intend_export(ABORT, None)
         change.mark_clean(replace(mark, physic_ms=times.physic_ms))
         exports, epochs = change.read(EXPORTS), change.read(EPOCHS)
     changes.forget(writer)
     writer.export(CHECKPOINT, times.encode())
     if len(exports.digests.get(EPOCH_FILE, ())) > 1:
         writer.export_epochs(epochs)
-    writer.export(ABORT, None)
+    if undispatched is None:
+        writer.export(ABORT, None)
 
 
 def _mark_of(writer: Writer, end: int) -> tuple[CleanMark, int]:

@@ -21,7 +21,8 @@ from pystore.core.options import LogOptions
 from pystore.core.results import IllRange
 from pystore.damage.segment_walk import SegmentReport
 from pystore.errors import NotAStoreError
-from pystore.fs.layout import ABORT, require_store
+from pystore.fs.layout import require_store
+from pystore.recovery.foreign_writer import is_closed
 from pystore.recovery.segments import Segments, nonzero_end
 from pystore.recovery.torn_tail import Bound
 from pystore.store.open_reader import binding_page
@@ -111,15 +112,14 @@ def _verify(
             facts=StoreFacts(segments, queues.queues, bound),
         )
         end = decision.end_offset
-        is_at_rest = (
-            not has_writer and not (root / ABORT).exists() and not decision.torn_reason
-        )
+        is_left_closed = is_closed(root)
+        is_at_rest = not has_writer and is_left_closed and not decision.torn_reason
         ill = log.ill()
         damages = _with_ill(decision.damages, ill, reports)
         unscanned = _unscanned(damages)
         report.queues = queues.finish(end, unscanned, is_at_rest=is_at_rest)
         may_be_torn = (
-            (page is not None and (root / ABORT).exists())
+            (page is not None and not is_left_closed)
             or decision.torn_reason
             or any(one.base_offset >= end and not one.is_empty for one in reports)
         )

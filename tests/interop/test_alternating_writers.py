@@ -4,6 +4,7 @@ Two programs write one store by turns: each continues where the other stopped.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from interop.messages import CONFIG, equal_sized, java_batch, java_message
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
+from pystore.verify import verify_store
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])
 ROUNDS = 3
@@ -220,3 +222,44 @@ def batch_of(numbers: count[int], size: int) -> bytes:
         Message("Topic-0", f"batched {next(numbers)}".encode()).client_form
         for _ in range(size)
     )
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_what_a_killed_rocketmq_did_not_index_it_indexes_after_pystore(
+    tmp_path: Path, mortal_java: StoreTool, turns: int
+) -> None:
+    """
+    A power cut took the index. pystore adds to the store and closes it; RocketMQ then
+    finds its own records by key, as it does when it starts alone.
+    """
+    root = tmp_path / "store"
+    store = mortal_java.open(root, CONFIG)
+    store.append(
+        [
+            java_message("Topic-0", b"body", properties={"KEYS": f"key-{number}"})
+            for number in range(20)
+        ]
+    )
+    mortal_java.restart()
+    shutil.rmtree(root / "index")
+    alone = tmp_path / "alone"
+    shutil.copytree(root, alone)
+    for turn in range(turns):
+        with Store(root, segment_size=SEGMENT_SIZE, queue_file_bytes=400) as ours:
+            assert bool(turn) == ours.log.recovery.is_clean
+            ours.log.append(writer.message(turn))
+        assert "whole" == verify_store(root).verdict
+
+    queries = [{"topic": "Topic-0", "key": f"key-{number}"} for number in range(20)]
+    expected = mortal_java.open(alone, CONFIG).report(queries)["indexQueries"]
+    assert all(query["phyOffsets"] for query in expected)
+    theirs = mortal_java.open(root, CONFIG)
+
+    assert theirs.opened["abortFilePresent"]
+    found = theirs.report(queries)
+    assert expected == found["indexQueries"]
+    assert 20 + turns == len(found["records"])
+    theirs.close()
+    with Store(root) as ours:
+        ours.log.append(writer.message(turns))
+    assert not (root / "abort").exists()

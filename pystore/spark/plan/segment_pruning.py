@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
-from pystore.fs.layout import ABORT, CONSUME_QUEUE
+from pystore.fs.layout import CONSUME_QUEUE
 from pystore.message.constants import MAGIC_BLANK
+from pystore.recovery.foreign_writer import is_closed
 from pystore.spark.plan.record_head import (
     open_without_readahead,
     read_record_head,
@@ -80,7 +81,7 @@ def prunable_segments(
         end: of the log.
         selection: of the query.
     """
-    if not bases or not selection.needs_queues or (store / ABORT).exists():
+    if not bases or not selection.needs_queues or not is_closed(store):
         return PrunableSegments()
     proof = _Proof(store, size, bases, end, selection)
     try:
@@ -89,7 +90,7 @@ def prunable_segments(
     except (_Unproven, OSError, ValueError):
         # Without valid queues every segment is read.
         return PrunableSegments(bytes_read=proof.bytes_read)
-    if (store / ABORT).exists():
+    if not is_closed(store):
         # A writer opened the store meanwhile.
         return PrunableSegments(bytes_read=proof.bytes_read)
     return PrunableSegments(found, proof.bytes_read)

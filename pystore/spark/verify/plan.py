@@ -27,7 +27,8 @@ from pystore.errors import (
     PystoreError,
     StorageError,
 )
-from pystore.fs.layout import ABORT, IDENTITY_FILE, require_store
+from pystore.fs.layout import IDENTITY_FILE, require_store
+from pystore.recovery.foreign_writer import is_closed
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.identity_file import parse_identity
@@ -40,7 +41,11 @@ from pystore.spark.verify.task import SegmentTask, StoreShare
 from pystore.spark.verify.verdicts import Finding
 from pystore.store.open_reader import binding_page, find_end
 from pystore.verify.answers import require_answers
-from pystore.verify.bound import find_bound, find_dispatched, find_evidence
+from pystore.verify.bound import (
+    find_bound,
+    find_dispatched,
+    find_evidence,
+)
 from pystore.verify.report import Damage
 from pystore.verify.seals import SealCheck
 
@@ -196,7 +201,7 @@ def _plan_once(root: Path, group: str) -> StorePlan | None:
         words = None if page is None else page.read()
     seen = _look(root, group, listing, words, is_written=is_written)
     bound, share = seen.bound, replace(seen.share, dispatched_end=dispatched_end)
-    is_crashed = (root / ABORT).exists()
+    is_crashed = not is_closed(root)
     is_other_writer = is_crashed and not is_written
     if is_other_writer and list_segments(root) != listing:
         return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
@@ -14,9 +15,11 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 from pystore.core.log_writer import LogHandle
 from pystore.errors import ClosedError, FencedError
 from pystore.metastore.schema import BOUNDS, CLEAN, HEADS, POSITIONS
-from pystore.rocketmq.checkpoint_file import parse_checkpoint
+from pystore.recovery.foreign_writer import is_closed
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
+from pystore.verify import verify_store
 
 
 def _as_of(log: CommitLog) -> int:
@@ -234,3 +237,57 @@ def test_without_queues_the_checkpoint_has_no_offset_of_them(tmp_path: Path) -> 
     CommitLog(root).close()
 
     assert 0 == parse_checkpoint(path.read_bytes()).logics_offset
+
+
+def _left_by_a_killed_broker(root: Path) -> tuple[Path, CheckpointTimes]:
+    """
+    A store whose `abort` is a Java broker's, and the times that it had dispatched to.
+    """
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        times = CheckpointTimes(log.read(fill(log, 5)[-1]).store_ms, 7, 6)
+    (root / "checkpoint").write_bytes(times.encode())
+    (root / "abort").write_text("4711")
+    return root, times
+
+
+def test_after_a_killed_broker_abort_and_its_times_stay(tmp_path: Path) -> None:
+    """
+    RocketMQ then dispatches what the killed one did not come to (A11). To pystore the
+    store is clean, however often it is opened.
+    """
+    root, times = _left_by_a_killed_broker(tmp_path / "store")
+    for turn in range(3):
+        with CommitLog(root) as log:
+            assert bool(turn) == log.recovery.is_clean
+            assert bool(turn) != bool(log.recovery.foreign)
+            fill(log, 5)
+        left = parse_checkpoint((root / "checkpoint").read_bytes())
+        assert left == replace(times, logics_ms=0, confirm_offset=left.confirm_offset)
+        assert b" pystore " in (root / "abort").read_bytes()
+        assert is_closed(root)
+        assert "whole" == verify_store(root).verdict
+
+    kill_while(root, lambda log: fill(log, 5))
+    assert not is_closed(root)
+    with CommitLog(root) as log:
+        assert 25 == len(bodies(log))
+    assert is_closed(root)
+
+
+def test_when_rocketmq_closed_the_store_pystore_leaves_no_abort_again(
+    tmp_path: Path,
+) -> None:
+    """
+    RocketMQ dispatched everything, and removed `abort`.
+    """
+    root, times = _left_by_a_killed_broker(tmp_path / "store")
+    with CommitLog(root) as log:
+        fill(log, 1)
+    (root / "abort").unlink()
+    assert is_closed(root)
+
+    with CommitLog(root) as log:
+        assert ("abort was removed",) == log.recovery.foreign
+    assert not (root / "abort").exists()
+    left = parse_checkpoint((root / "checkpoint").read_bytes())
+    assert left.physic_ms >= times.physic_ms

@@ -41,7 +41,7 @@ def _damaged(root: Path) -> Path:
     with path.open("r+b") as file:
         file.seek(0)
         file.write(b"\xff" * 40)
-    (root / "abort").touch()  # so that the opening looks at the records
+    (root / "abort").write_bytes(b"")  # so that the opening looks at the records
     return root
 
 
