@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +223,7 @@ def _cut_text(report: RecoveryReport) -> str:
     )
 
 
-def _lost_text(records: tuple[int, ...]) -> str:
+def _lost_text(records: Sequence[int]) -> str:
     if not records:
         return "none"
     shown = ", ".join(str(offset) for offset in records[:_LOST_SHOWN])

@@ -12,7 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,12 +48,13 @@ class Loss:
         directory: with one file for each segment, named by the offset of its first
             byte.
         bytes_saved: their number, without trailing zeros.
-        records: offsets of whole records after the damage, ascending.
+        records: offsets of whole records after the damage, ascending; eight bytes
+            each, since there may be millions.
     """
 
     directory: Path
     bytes_saved: int
-    records: tuple[int, ...]
+    records: Sequence[int]
 
 
 def save_cut(
@@ -119,8 +121,11 @@ def save_loss(
     """
     directory = _create(root, end, save_to)
     try:
-        records = list(whole_records(segments, end))
-        saved = _save(directory, root, segments, end, records)
+        records, ends = array("q"), dict[int, int]()
+        for offset, record_end in whole_records(segments, end):
+            records.append(offset)
+            ends[offset // segments.segment_size] = record_end
+        saved = _save(directory, root, segments, end, ends)
     except BaseException as error:
         # An incomplete copy is of no use.
         shutil.rmtree(directory, ignore_errors=True)
@@ -128,7 +133,7 @@ def save_loss(
             text = f"{error} ({_OTHER_PLACE})"
             raise FullError(text, errno=error.errno, path=error.path) from error
         raise
-    return Loss(directory, saved, tuple(offset for offset, _ in records))
+    return Loss(directory, saved, records)
 
 
 def _create(root: Path, end: int, save_to: Path | None) -> Path:
@@ -155,11 +160,10 @@ def _save(
     root: Path,
     segments: Segments,
     end: int,
-    records: list[tuple[int, int]],
+    ends: dict[int, int],
 ) -> int:
+    # A record may end with zeros: `ends` has the end of the last whole one, by segment.
     saved, size = 0, segments.segment_size
-    # A record may end with zeros.
-    ends = {offset // size: record_end for offset, record_end in records}
     for base in segments.bases:
         at = max(end, base)
         if at >= base + size:

@@ -5,6 +5,7 @@ Giving up damaged bytes saves and names what goes.
 from __future__ import annotations
 
 import errno
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 from pystore.errors import CorruptError, FullError
 from pystore.message.message import BODY_SIZE_MAX, Message
 from pystore.recovery import salvage
-from pystore.recovery.salvage import LOSS_MAX
+from pystore.recovery.salvage import LOSS_MAX, save_loss
+from pystore.recovery.segments import Segments
 from pystore.store import open as opening
 from pystore.store.commit_log import CommitLog
 
@@ -170,6 +172,24 @@ def test_a_large_loss_needs_consent_and_a_place(tmp_path: Path) -> None:
     assert (place, behind) == (loss.directory.parent, len(loss.records))
     (saved,) = loss.directory.iterdir()
     assert before[torn:].rstrip(b"\0") == saved.read_bytes()
+
+
+def test_a_loss_of_many_records_is_saved_in_bounded_memory(tmp_path: Path) -> None:
+    """
+    Only the offsets of the records are kept, eight bytes each; not their bytes (A17).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=1 << 23) as log:
+        log.append_batch([Message("t", b"") for _ in range(40_000)])
+        with CommitLog(root, mode="r") as read:
+            segments = Segments(read.reader)
+            behind = log.end_offset - read.read(0).end
+            tracemalloc.start()
+            loss = save_loss(root, segments, read.read(0).end)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert (behind, 39_999) == (loss.bytes_saved, len(loss.records))
+    assert peak < 3 << 20
 
 
 def test_consent_alone_saves_a_large_loss_beside_the_store(tmp_path: Path) -> None:
