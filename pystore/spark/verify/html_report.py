@@ -8,6 +8,7 @@ of light or dark colours. Patterns distinguish the verdicts as well as colours.
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ COLUMNS_MAX = 80
 several of them share a column."""
 
 _ROWS_MAX = 500
+_COMMANDS_MAX = 20
 _NUMBERS = ("segment", "blocks", "records", "checked")
 _TEMPLATE = Path(__file__).with_name("report.html")
 _WORST = (
@@ -192,10 +194,30 @@ def _findings(found: VerifyRun) -> str:
     findings.sort(key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
     rows = [_finding(one) for one in findings[:_ROWS_MAX]]
     page = _table(("verdict", "store", "segment", "blocks", "evidence"), rows)
+    page += _advice(sorted({one.store for one in findings if one.is_bad}))
     more = len(findings) - _ROWS_MAX
     if more > 0:
         page += f'<p class="soft">{more:,} more are in the Parquet rows.</p>'
     return page
+
+
+def _advice(stores: Sequence[str]) -> str:
+    """
+    The commands that show what heals the stores.
+    """
+    if not stores:
+        return ""
+    shown = stores[:_COMMANDS_MAX]
+    lines = "<br>".join(
+        f"<code>pystore doctor {escape(shlex.quote(root))}</code>" for root in shown
+    )
+    more = len(stores) - len(shown)
+    rest = f"<br>and {more:,} more" if more else ""
+    return (
+        "<p>What heals a store, in the order of loss; with "
+        "<code>--replica ROOT</code> from another copy:</p>"
+        f"<p>{lines}{rest}</p>"
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[str]) -> str:

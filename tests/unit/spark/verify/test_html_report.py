@@ -111,6 +111,18 @@ def test_the_headline_says_whether_an_operator_has_to_act() -> None:
     assert "No segment is damaged" in _render()
 
 
+def test_a_bad_store_has_a_command_that_shows_what_heals_it() -> None:
+    """
+    Its path is quoted for a shell; a store without a bad row has none.
+    """
+    page = _render(
+        SegmentVerdict("g", "/a b", 0, Verdict.CORRUPT, is_bad=True),
+        SegmentVerdict("g", "/c", 0, Verdict.UNKNOWN),
+    )
+
+    assert ["&#x27;/a b&#x27;"] == re.findall(r"<code>pystore doctor (.*?)</code>", page)
+
+
 def test_a_line_begins_with_the_verdict_on_the_store() -> None:
     """
     The worst of its rows. A store that is gone has no segment, and has a line.
