@@ -7,8 +7,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -41,6 +43,17 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """
+    A directory on the disk of the checkout, also where ``TMPDIR`` is in memory.
+    """
+    build = Path(__file__).parents[1] / "build"
+    build.mkdir(exist_ok=True)
+    with TemporaryDirectory(prefix="disk-", dir=build) as name:
+        yield Path(name)
 
 
 @pytest.fixture(params=STORES, ids=lambda store: store.name)

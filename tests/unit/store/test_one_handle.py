@@ -295,13 +295,13 @@ def test_a_directory_that_a_copy_left_out_is_made_again(
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
-def test_a_log_on_another_file_system_rolls(tmp_path: Path) -> None:
+def test_a_log_on_another_file_system_rolls(disk_path: Path) -> None:
     """
     Temporaries of segments are on theirs, in a directory that RocketMQ ignores.
     """
-    root = tmp_path / "store"
-    shelf = Path("/dev/shm") / f"pystore-{os.getpid()}-{tmp_path.name}"
-    assert Path("/dev/shm").stat().st_dev != tmp_path.stat().st_dev
+    root = disk_path / "store"
+    shelf = Path("/dev/shm") / f"pystore-{os.getpid()}-{disk_path.name}"
+    assert Path("/dev/shm").stat().st_dev != disk_path.stat().st_dev
     try:
         shelf.mkdir()
         root.mkdir()
@@ -493,18 +493,19 @@ def test_an_inspection_in_the_writers_process_lets_no_other_process_hang_it(
     looking = [sys.executable, "-m", "pystore", "info", str(root)]
     with CommitLog(root, segment_size=SEGMENT) as log:
         fill(log, 3)
-        for round_number in range(3):
+        epoch = 0
+        for _ in range(3):
             pystore.inspect(root)
             # What a copy of the store's files does as well.
             (root / "meta" / "lmdb" / "lock.mdb").read_bytes()
             with subprocess.Popen(looking, stdout=subprocess.DEVNULL) as other:
-                epoch = round_number * 1000
                 while other.poll() is None:
                     epoch += 1
                     log.begin_epoch(epoch)
                     log.keep()
                 assert 0 == other.returncode
-            worker = threading.Thread(target=log.begin_epoch, args=(epoch + 1,))
+            epoch += 1
+            worker = threading.Thread(target=log.begin_epoch, args=(epoch,))
             worker.start()
             worker.join(30)
             assert not worker.is_alive()

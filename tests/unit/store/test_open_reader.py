@@ -98,11 +98,11 @@ def test_records_of_another_program_above_the_published_end_are_found(
         assert end + len(data) == log.end_offset
 
 
-def test_opening_a_closed_store_brings_in_one_page(tmp_path: Path) -> None:
+def test_opening_a_closed_store_brings_in_one_page(disk_path: Path) -> None:
     """
     Only the bytes at the end: a reader does not read megabytes for this check.
     """
-    root = tmp_path / "store"
+    root = disk_path / "store"
     with CommitLog(root, segment_size=1 << 23) as log:
         fill(log, 2000)
         end = log.end_offset

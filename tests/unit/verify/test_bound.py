@@ -91,23 +91,25 @@ def test_the_evidence_can_be_read_without_a_bound(tmp_path: Path) -> None:
 
 
 def test_the_evidence_of_a_copy_is_found_without_reading_all_records(
-    tmp_path: Path,
+    disk_path: Path,
 ) -> None:
     """
     The verification reads them later, on all processors: once is enough.
     """
-    with CommitLog(tmp_path / "s", segment_size=MEBIBYTE) as log:
+    with CommitLog(disk_path / "s", segment_size=MEBIBYTE) as log:
         for _ in range(8 * 256):
             log.append(Message("T", bytes(4000)))
-    shutil.copytree(tmp_path / "s", tmp_path / "copy")
-    with CommitLog(tmp_path / "copy", mode="r") as log:
-        files = files_of(tmp_path / "copy")
+    shutil.copytree(disk_path / "s", disk_path / "copy")
+    with CommitLog(disk_path / "copy", mode="r") as log:
+        files = files_of(disk_path / "copy")
         make_cold(files)
-        queues = ConsumeQueues(tmp_path / "copy", queue_file_size_of(tmp_path / "copy"))
+        queues = ConsumeQueues(
+            disk_path / "copy", queue_file_size_of(disk_path / "copy")
+        )
         damages: list[Damage] = []
 
         found = find_bound(
-            tmp_path / "copy",
+            disk_path / "copy",
             Segments(log.reader),
             queues,
             None,

@@ -58,11 +58,11 @@ def bare(root: Path, selection: Selection) -> PrunableSegments:
 
 
 @pytest.fixture
-def hundred(tmp_path: Path) -> Path:
+def hundred(disk_path: Path) -> Path:
     """
     A store of 100 segments of 1 MiB, with a rare topic in one of them.
     """
-    root = tmp_path / "store"
+    root = disk_path / "store"
     bodies = [bytes(4000)] * 250
     with Store(root, segment_size=MEBIBYTE) as store:
         for number in range(100):

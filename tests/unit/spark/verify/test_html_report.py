@@ -120,7 +120,9 @@ def test_a_bad_store_has_a_command_that_shows_what_heals_it() -> None:
         SegmentVerdict("g", "/c", 0, Verdict.UNKNOWN),
     )
 
-    assert ["&#x27;/a b&#x27;"] == re.findall(r"<code>pystore doctor (.*?)</code>", page)
+    assert ["&#x27;/a b&#x27;"] == re.findall(
+        r"<code>pystore doctor (.*?)</code>", page
+    )
 
 
 def test_a_line_begins_with_the_verdict_on_the_store() -> None:
