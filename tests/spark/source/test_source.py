@@ -297,6 +297,7 @@ def test_a_path_without_a_store_is_told_in_words(
         load(session, tmp_path / "nothing").count()
 
 
+@pytest.mark.slow
 def test_a_cluster_of_processes_reads_the_same_rows(root: Path, tmp_path: Path) -> None:
     """
     A driver and two workers share only the disk.

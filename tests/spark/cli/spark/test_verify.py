@@ -221,6 +221,7 @@ with open_session("test", "local-cluster[2,1,1024]", settings) as session:
 """
 
 
+@pytest.mark.slow
 def test_an_executor_that_dies_or_lags_changes_nothing(
     tmp_path: Path, session: SparkSession
 ) -> None:
