@@ -47,9 +47,10 @@ crash: .venv/core ## every crash state, and real writers killed
 cluster: .venv/core ## three brokers, killed in turn for CLUSTER_SECONDS (120)
 	CLUSTER_SECONDS=$(or $(CLUSTER_SECONDS),120) $(PYTEST) -s tests/cluster
 
-soak: .venv/core .venv/connect .venv/notebook ## the crash tests with a large budget, for about an hour
+soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests with a large budget, for about an hour
 	$(BIN)/jupyter execute --kernel_name=python3 docs/spark.ipynb
 	SPARK_KILLS=30 $(PYTEST) tests/spark
+	$(PYTEST) -p no:randomly --benchmark-disable bench
 	DAMAGE_CASES=50000 $(PYTEST) -n 2 tests/damage
 	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 LOST_LOCK_ROUNDS=200 $(PYTEST) tests/crash
 	PS_INTERRUPTS=10000 $(PYTEST) tests/unit/store/test_shield.py
@@ -100,8 +101,8 @@ wheel: .venv/wheel ## sdist and wheel, checked and repaired, and what a release 
 
 # What the parts do that another system's build does in another way: zeroing, space,
 # write-back, checksums.
-PORTABLE_TESTS := $(addprefix tests/crash/test_,crash_states.py crashed_openings.py every_byte.py \
-        killed_writers.py system_refuses.py) tests/unit/test_core.py tests/unit/store/test_store.py
+PORTABLE_TESTS := $(addprefix tests/crash/test_,crash_states.py crashed_openings.py \
+        killed_writers.py) tests/unit/test_core.py tests/unit/store/test_store.py
 
 portable: .venv/core ## the build without hardware or Linux extras, tested
 	PYSTORE_PORTABLE=1 $(BIN)/python setup.py -q build -b $(PORTABLE) --build-lib $(PORTABLE)/lib

@@ -493,19 +493,18 @@ def test_an_inspection_in_the_writers_process_lets_no_other_process_hang_it(
     looking = [sys.executable, "-m", "pystore", "info", str(root)]
     with CommitLog(root, segment_size=SEGMENT) as log:
         fill(log, 3)
-        epoch = 0
-        for _ in range(3):
+        for round_number in range(3):
             pystore.inspect(root)
             # What a copy of the store's files does as well.
             (root / "meta" / "lmdb" / "lock.mdb").read_bytes()
             with subprocess.Popen(looking, stdout=subprocess.DEVNULL) as other:
+                epoch = round_number * 10**6
                 while other.poll() is None:
                     epoch += 1
                     log.begin_epoch(epoch)
                     log.keep()
                 assert 0 == other.returncode
-            epoch += 1
-            worker = threading.Thread(target=log.begin_epoch, args=(epoch,))
+            worker = threading.Thread(target=log.begin_epoch, args=(epoch + 1,))
             worker.start()
             worker.join(30)
             assert not worker.is_alive()
