@@ -29,7 +29,13 @@ from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.master.rate_limit import RateLimit
 from pystore.ha.master.sender import Output, Sender
-from pystore.ha.master.transport import GATHER_FRAMES, Acquire, LinkLost, SlaveSocket
+from pystore.ha.master.transport import (
+    GATHER_FRAMES,
+    Acquire,
+    LinkBroken,
+    LinkLost,
+    SlaveSocket,
+)
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
@@ -269,6 +275,10 @@ class SlaveConnectionThreads:
             self._wire.finish()
             self._is_read.wait(FAREWELL_MS / 1000)
             self._wire.hang_up()
+        except LinkBroken as error:
+            # The slave may have sent why: the receiver reads that, and ends the link.
+            self._is_read.wait(FAREWELL_MS / 1000)
+            self._lose(str(error))
         except LinkLost as error:
             # The receiver gets the same error, or the end of the connection.
             self._lose(str(error))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GATHER_BYTES",
     "GATHER_FRAMES",
+    "LinkBroken",
     "LinkLost",
     "SlaveSocket",
     "listen",
@@ -52,6 +53,12 @@ Acquire = Callable[[int, int], memoryview]
 class LinkLost(Exception):
     """
     The link ended; the text says why. This is no error of the store.
+    """
+
+
+class LinkBroken(LinkLost):
+    """
+    The peer closed the connection: what it sent before may still be read.
     """
 
 
@@ -263,12 +270,10 @@ class SlaveSocket:
             raise LinkLost("the slave does not read what is sent to it") from error
         except OSError as error:
             # Of the socket, or of the mapping of a file that cannot be read.
-            why = (
-                "the log cannot be read"
-                if error.errno == errno.EFAULT
-                else "the connection broke"
-            )
-            raise LinkLost(f"{why}: {error.strerror}") from error
+            if error.errno == errno.EFAULT:
+                text = f"the log cannot be read: {error.strerror}"
+                raise LinkLost(text) from error
+            raise LinkBroken(f"the connection broke: {error.strerror}") from error
         rest = size
         done = 0
         while done < len(pieces) and rest >= len(pieces[done]):

@@ -5,6 +5,7 @@ One accepted link at work: what a slave may do to it, and what it leaves behind.
 from __future__ import annotations
 
 import socket
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,14 @@ from lib.ha.scripted_slave import RawSlave
 from lib.store.stores import fill, message
 
 from pystore.errors import LocalViolation
-from pystore.ha.wire.codes import AckFlag, CheckResult, DataFlag, SlaveFlag, State
+from pystore.ha.wire.codes import (
+    AckFlag,
+    AckStatus,
+    CheckResult,
+    DataFlag,
+    SlaveFlag,
+    State,
+)
 from pystore.ha.wire.frames import QueryEpoch
 from pystore.ha.wire.legacy import LegacyAck, LegacyHandshake, encode_legacy
 
@@ -106,6 +114,31 @@ class TestEnds:
                 assert "does not read" in reason(stage)
             else:
                 pytest.fail("a million answers were piled up")
+
+    def test_the_reason_of_a_slave_that_closes_with_unread_bytes_is_known(
+        self, stage: MasterStage
+    ) -> None:
+        """It comes with the reset of the connection, and an append meets that first."""
+        tries, is_over = 100, threading.Event()
+
+        def append() -> None:
+            while not is_over.is_set():
+                stage.log.append(message(1))
+
+        thread = threading.Thread(target=append)
+        thread.start()
+        try:
+            for _ in range(tries):
+                with RawSlave(stage).begin() as slave:
+                    slave.data()
+                    slave.ack(0, status=AckStatus.DISK_FULL)
+                stage.wait_for_links(0)
+        finally:
+            is_over.set()
+            thread.join()
+
+        reasons = [line.partition(": ")[2] for line in stage.said]
+        assert tries == sum("DISK_FULL" in reason for reason in reasons), reasons
 
     def test_a_slave_that_leaves_is_no_surprise(self, stage: MasterStage) -> None:
         """It said so."""
