@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pystore.cli.lib.exit_codes import DONE
+from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.group import json_option, store_argument
 from pystore.cli.lib.output import echo_json, pairs_text, verdict_text
 from pystore.core.lock import running_writer
@@ -42,10 +42,14 @@ def info(*, store: Path, as_json: bool) -> int:
     If a segment is missing, short or unreadable, the state is `ill`, and a line for
     each names what cannot be read. The command changes nothing, and another process may
     write to the store meanwhile. `pystore verify` checks whether the records are whole.
+
+    The exit code is 3 if the system does not open a segment: its bytes, and the end of
+    the log, are not known.
     """
     facts = store_facts(store)
     echo_json(facts) if as_json else click.echo(_text(facts))
-    return DONE
+    is_unknown = any(one["errno"] is not None for one in facts.get("ill", ()))
+    return UNFINISHED if is_unknown else DONE
 
 
 def store_facts(store: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pystore.cli.lib.group import StorePath, json_option
 from pystore.cli.lib.output import echo_json, lines_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.errors import PystoreError
+from pystore.fs.layout import META_NAME
 from pystore.text import count_text, rate_text, seconds_text, size_text
 from pystore.verify import Damage, StoreReport, verify_store
 from pystore.verify.coverage import UNCOVERED_FIELDS
@@ -111,7 +112,9 @@ def _lines(report: StoreReport) -> list[str]:
             f"  note: {count_text(queues.other_tags)} entries have another tags code "
             "than their record"
         )
-    if queues.missing and queues.queues:
+    # A log of pystore may have no queues; RocketMQ always builds them.
+    has_queues = queues.queues or not Path(report.path, META_NAME).exists()
+    if queues.missing and has_queues:
         lines.append(
             f"  note: {count_text(queues.missing)} records have no consume queue entry"
         )

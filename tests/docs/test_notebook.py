@@ -59,3 +59,26 @@ def test_the_names_that_the_notebook_imports_exist(
     assert len(imported) > 3
     for module, name in imported:
         assert hasattr(importlib.import_module(str(module)), name)
+
+
+def test_the_notebook_plots_the_time_of_the_broker_and_checks_on_spark(
+    cells: list[dict[str, Any]],
+) -> None:
+    """
+    The clock of one client may be years off, and a topic may have 127 characters.
+    """
+    code = "\n".join(_code(cells))
+    (label,) = (
+        node
+        for node in ast.parse(code).body
+        if isinstance(node, ast.FunctionDef) and node.name == "label_of"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module([label], []), "label", "exec"), names)
+
+    assert 'TIME = "storeTimestamp"' in code
+    assert "sf.unix_timestamp(TIME)" in code
+    assert "verify_stores(on_spark(session), [STORE])" in code
+    assert "orders" == names["label_of"]("orders")
+    assert 28 == len(names["label_of"]("a" * 127))
+    assert code.count("label=label_of(topic)") == 2

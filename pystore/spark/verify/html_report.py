@@ -91,6 +91,8 @@ def _figures(found: VerifyRun) -> str:
         "in": f"{found.seconds:.1f} s",
         "at": rate,
     }
+    if uncovered := sum(one.uncovered_bytes for one in found.verdicts):
+        pairs["without a checksum"] = size_text(uncovered)
     return "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in pairs.items())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,28 @@ def test_a_body_that_cannot_be_decompressed_is_printed_as_stored(
     assert ["fine", "no zlib", "fine, too"] == [line["body"] for line in lines]
     assert [False, True, False] == ["bodyError" in line for line in lines]
     assert "not valid zlib" in lines[1]["bodyError"]
+
+
+@pytest.mark.parametrize(("sys_flag", "name"), [(0x101, "lz4"), (0x201, "zstandard")])
+def test_without_the_library_of_a_body_the_other_records_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sys_flag: int, name: str
+) -> None:
+    """
+    The line of the record says what to install.
+    """
+    with CommitLog(tmp_path / "s") as log:
+        log.append_batch([Message("t", b"fine")] * 100)
+        log.append(Message("t", b"compressed", sys_flag=sys_flag))
+        log.append(Message("t", b"fine, too"))
+    for module in (name, f"{name}.frame"):
+        monkeypatch.setitem(sys.modules, module, None)
+    result = run("dump", tmp_path / "s", "--decompress", "--bodies")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+
+    assert 1 == result.exit_code
+    assert 102 == len(lines)
+    assert [100] == [at for at, line in enumerate(lines) if "bodyError" in line]
+    assert f"{name} is not installed: pip install" in lines[100]["bodyError"]
 
 
 def test_a_record_with_a_changed_body_is_damage(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from lib.command_line import (
     SEGMENT,
     make_store,
@@ -22,6 +23,7 @@ from lib.command_line import (
     segment_file,
 )
 from lib.oracle.golden_data import GoldenStore
+from lib.store.forked import as_user
 
 from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.store.commit_log import CommitLog
@@ -160,3 +162,28 @@ def test_an_ill_store_of_rocketmq_says_what_is_missing(tmp_path: Path) -> None:
     facts = run_json("info", root)
 
     assert ("ill", 1) == (facts["state"], len(facts["ill"]))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
+def test_segments_that_may_not_be_read_are_unknown_and_no_empty_log(
+    golden_root: Path,
+) -> None:
+    """
+    RocketMQ's files may have mode 0600. The exit code is that of `verify`.
+    """
+    for path in [*golden_root.parents, *golden_root.rglob("*")]:
+        if path.is_relative_to(golden_root.parents[3]):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in (golden_root / "commitlog").iterdir():
+        path.chmod(0)
+    run("info", golden_root)  # imports what another user may not read
+
+    def judge() -> list[str]:
+        result = run("info", golden_root)
+        return [str(result.exit_code), result.stdout]
+
+    code, text = as_user(65534, judge)
+
+    assert "3" == code
+    assert re.search(r"^state +ill$", text, re.MULTILINE)
+    assert "Permission denied" in text

@@ -13,7 +13,9 @@ import pytest
 from lib.command_line import make_store, overwrite, run, run_json, segment_file
 from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 
+from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 RULES = {"A2", "A3", "A6", "A8", "A10", "A19"}
 
@@ -222,6 +224,29 @@ def test_rocketmqs_configuration_comes_from_a_file_or_the_command_line(
     for bad in ("nothing=true", "forceVerifyPropCRC=perhaps"):
         assert 2 == run("recover", root, "--set", bad).exit_code
     assert 3 == run("recover", root, "--config", str(tmp_path / "no")).exit_code
+
+
+def test_delayed_entries_are_built_with_the_levels_of_the_configuration(
+    tmp_path: Path,
+) -> None:
+    """
+    With the default levels a message of level 1 would be delivered days too early.
+    """
+    root, topic = tmp_path / "s", "SCHEDULE_TOPIC_XXXX"
+    with CommitLog(root) as log:
+        log.append(Message(topic, b"later", properties={"DELAY": "1"}))
+    folder = root / "consumequeue" / topic / "0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020d}").write_bytes(bytes(6000))
+    (root / "abort").write_text("4711")
+
+    run_json("recover", root, "--set", "messageDelayLevel=2d 1s")
+
+    with Store(root) as store:
+        queue = store.queues.get(topic, 0)
+        assert queue is not None
+        due_ms = queue.read(0).tags_code - store.read(topic, 0, 0).store_ms
+    assert 2 * 24 * 3_600_000 == due_ms
 
 
 def test_the_configuration_of_another_store_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ A verdict for each store, and an exit code for all of them.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,17 @@ log = CommitLog(sys.argv[1])
 log.append_columns(gather_columns("topic", [b"body"] * 100))
 os.kill(os.getpid(), 9)
 """
+
+
+def test_removed_consume_queues_are_a_note(golden_root: Path) -> None:
+    """
+    RocketMQ builds them anew, so it is no damage; but no consumer finds the records.
+    """
+    records = run_json("verify", golden_root)["stores"][0]["records"]
+    shutil.rmtree(golden_root / "consumequeue")
+    result = run("verify", golden_root)
+
+    assert f"note: {records} records have no consume queue entry" in result.stdout
 
 
 def test_a_torn_tail_is_reported_and_is_not_damage(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pystore.metastore.schema import INCARNATION
 from pystore.store import open as opening
 from pystore.store import writer
 from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 
 def test_every_opening_is_a_new_incarnation(tmp_path: Path) -> None:
@@ -165,3 +166,26 @@ def test_an_abort_that_a_full_disk_delays_is_not_foreign(
         fill(log, 1)
         log.keep()
         assert b" pystore " in (root / "abort").read_bytes()
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_the_modes_of_all_files_are_those_of_the_umask(
+    tmp_path: Path, umask: int, mode: int
+) -> None:
+    """
+    Spark's user and an operator read what the user of the broker lets them read.
+    """
+    root = tmp_path / "store"
+    before = os.umask(umask)
+    try:
+        with Store(root, segment_size=SEGMENT) as store:
+            fill(store.log, 500)
+            store.log.begin_epoch(1)
+            store.keep()
+        with Store(root):
+            pass
+    finally:
+        os.umask(before)
+
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert {mode} == {path.stat().st_mode & 0o777 for path in files}

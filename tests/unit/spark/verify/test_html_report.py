@@ -5,11 +5,13 @@ A round as one HTML page.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from pystore.spark.verify.html_report import COLUMNS_MAX, render_report
 from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+from pystore.text import size_text
 
 
 def _render(*verdicts: SegmentVerdict) -> str:
@@ -109,6 +111,18 @@ def test_the_headline_says_whether_an_operator_has_to_act() -> None:
         SegmentVerdict("g", "/a", 0, Verdict.UNKNOWN)
     )
     assert "No segment is damaged" in _render()
+
+
+def test_bytes_that_no_checksum_covers_are_a_figure() -> None:
+    """
+    A page without such bytes has none.
+    """
+    covered = SegmentVerdict("g", "/a", 0, Verdict.OK)
+    name = "<dt>without a checksum</dt>"
+
+    assert name not in _render(covered)
+    page = _render(replace(covered, uncovered_bytes=2048))
+    assert f"{name}<dd>{size_text(2048)}</dd>" in page
 
 
 def test_a_bad_store_has_a_command_that_shows_what_heals_it() -> None:
