@@ -54,6 +54,7 @@ soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests wit
 	DAMAGE_CASES=50000 $(PYTEST) -n 2 tests/damage
 	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 LOST_LOCK_ROUNDS=200 $(PYTEST) tests/crash
 	PS_INTERRUPTS=10000 $(PYTEST) tests/unit/store/test_shield.py
+	$(PYTEST) -m slow tests/interop
 	RIG_VERSIONS=all RANDOM_STORES=1000 $(PYTEST) tests/interop/test_versions.py tests/interop/test_random_stores.py
 
 fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
@@ -70,7 +71,7 @@ spark: .venv/core .venv/connect ## executors and drivers killed, on clusters of 
 	$(PYTEST) -m slow tests/spark
 
 interop: .venv/core .venv/spark ## RocketMQ's own classes read what pystore wrote
-	$(PYTEST) -n 2 --dist loadfile tests/interop
+	$(PYTEST) -n 2 --dist loadfile -m 'not slow' tests/interop
 
 mutants: .venv/core ## each known mistake, made on purpose, must be noticed; SAMPLE of them
 	$(BIN)/python tests/mutants/run.py $(addprefix --sample ,$(SAMPLE))

@@ -50,6 +50,7 @@ def test_a_job_runs_by_spark_submit_on_two_workers(
     )
 
 
+@pytest.mark.slow
 def test_workers_without_the_package_are_reported_in_one_line(
     cluster: Cluster, tmp_path: Path
 ) -> None:
