@@ -122,7 +122,7 @@ def _heal_rounds(
             _heal_files(root, lock, plan, kept.make(), accept_loss=accept_loss)
         if plan.lost_bytes and not accept_loss:
             break
-        # Without the page nobody sees what the metadata knows of a lost beginning.
+        # Without the page no opening sees what the metadata knows of a lost beginning.
         is_unopened = any(step.path == live_path(root) for step in plan.steps)
         if is_unopened:
             continue

@@ -213,7 +213,7 @@ def _lower_bounds(
 ) -> QueueOffsets:
     """
     The stored queue offsets as lower bounds: the records must be looked at, too. No
-    queue offset is given twice, whoever was here (A16).
+    queue offset is given twice, whichever program wrote (A16).
     """
     marks = positions.next_offsets
     if view is not None:

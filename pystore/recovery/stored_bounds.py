@@ -113,7 +113,7 @@ def _is_page_valid(live: LiveWords, boot: Boot) -> bool:
 
 def stored_end(recovery_input: RecoveryInput, view: ReadTransaction) -> Bound | None:
     """
-    The highest end that pystore stored as synced, whoever wrote since (A16).
+    The highest end that pystore stored as synced, whichever program wrote since (A16).
 
     ``None``: there is none, or a truncation by RocketMQ explains a lower end.
     """

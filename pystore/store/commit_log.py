@@ -156,7 +156,7 @@ class CommitLog(StoreHandle, ReadableLog):
         try:
             opening.run()
         except BaseException:
-            # Also Ctrl-C: nobody gets this handle.
+            # Also Ctrl-C: no caller gets this handle.
             opening.abandon()
             raise
 

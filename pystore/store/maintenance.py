@@ -279,6 +279,6 @@ def _maintained(
     try:
         return opening.run()
     except BaseException:
-        # Also Ctrl-C: nobody gets the handle.
+        # Also Ctrl-C: no caller gets the handle.
         opening.abandon()
         raise

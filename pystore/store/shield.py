@@ -51,7 +51,7 @@ class _End:
         try:
             self._gate.release()
         except RuntimeError:
-            # Nobody took it since the last time.
+            # No thread took it since the last time.
             return
 
     def wait(self, timeout_s: float | None = None) -> None:

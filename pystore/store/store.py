@@ -151,7 +151,7 @@ class Store(StoreHandle):
         try:
             opening.run()
         except BaseException:
-            # Also Ctrl-C: nobody gets this handle.
+            # Also Ctrl-C: no caller gets this handle.
             opening.abandon()
             raise
 

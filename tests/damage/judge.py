@@ -177,7 +177,7 @@ def _compare(log: CommitLog, kept: Kept) -> tuple[list[int], list[int]]:
         try:
             found = log.read(offset).data
         except PystoreError:
-            # Below the end the read says what is wrong, and nobody is deceived.
+            # Below the end the read says what is wrong, and no caller is misled.
             if not log.min_offset <= offset < end:
                 missing.append(offset)
             continue

@@ -118,7 +118,7 @@ def _read(files: QueueFiles, position: int, count: int) -> bytes:
     try:
         return files.read(position, count)
     except CorruptError:
-        # A writer makes a file before it gives it a size. Where nobody writes, the
+        # A writer makes a file before it gives it a size. Where no writer runs, the
         # plan of the store names an empty file.
         file, _ = files.place(position)
         if os.fstat(file.number).st_size == 0:

@@ -24,7 +24,7 @@ def _locks() -> dict[int, list[str]]:
 
 def locks_of(path: Path) -> list[str]:
     """
-    The locks on a file, whoever holds them: kind, access, first and last byte.
+    The locks on a file, of every process: kind, access, first and last byte.
     """
     return sorted(_locks().get(path.stat().st_ino, []))
 

@@ -109,7 +109,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @ofd
 def test_a_child_that_outlives_its_parent_holds_no_lock(tmp_path: Path) -> None:
     """
-    Else nobody could open the directory again.
+    Else no process could open the directory again.
     """
     lock = tmp_path / "lock.mdb"
     lock.write_bytes(bytes(10))

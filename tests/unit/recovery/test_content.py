@@ -1,6 +1,6 @@
 """
 What RocketMQ writes is content, whatever stands in it, and one wrong queue entry
-convicts no log.
+is no proof against a log.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-No queue offset is given twice, whoever was here between two openings (A16).
+No queue offset is given twice, whichever program wrote between two openings (A16).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def test_planning_reads_little_of_each_queue(
     store: Path, tmp_path: Path, kind: str
 ) -> None:
     """
-    Its end is found by bisection, whoever wrote the store, and once.
+    Its end is found by bisection, whichever program wrote the store, and once.
     """
     root = shutil.copytree(store, tmp_path / "a", symlinks=True)
     if kind == "killed":
