@@ -86,7 +86,7 @@ def doctor(
     """
     for replica in replicas:
         require_store(replica)
-        if replica.samefile(store):
+        if store.exists() and replica.samefile(store):
             raise click.UsageError(f"{replica} is STORE: name another store")
     if is_applied:
         with ProgressBar(f"verify {store.name}") as progress:

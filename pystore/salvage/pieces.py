@@ -161,6 +161,12 @@ def find_pieces(source: Path, *, may_be_empty: bool = False) -> PiecedLog:
         raise NotAStoreError(
             f"{source}: no such directory: check the path", path=str(source)
         ) from None
+    except NotADirectoryError:
+        # The user gave the path.
+        raise NotAStoreError(
+            f"{source}: not a directory: give a store, or a saved directory",
+            path=str(source),
+        ) from None
     except OSError as error:
         # The error of the system does not name the path.
         raise storage_error("read", folder, error) from error

@@ -85,6 +85,17 @@ def test_verify_and_doctor_have_one_exit_code(store: Path) -> None:
         assert run("verify", root).exit_code == run("doctor", root).exit_code
 
 
+def test_a_store_that_is_missing_is_named_also_with_a_replica(store: Path) -> None:
+    """
+    With what to do.
+    """
+    missing = store / "none"
+    result = run("doctor", missing, "--replica", store)
+
+    assert 3 == result.exit_code
+    assert f"{missing}: no such directory: check the path" in result.stderr
+
+
 def test_the_store_itself_and_what_is_no_store_are_no_replicas(store: Path) -> None:
     """
     Also of a whole store, for which no replica is read.

@@ -193,6 +193,18 @@ def test_what_is_no_log_is_code_3(tmp_path: Path) -> None:
     assert ["s"] == os.listdir(tmp_path)
 
 
+def test_a_file_as_source_is_named_with_what_to_give(tmp_path: Path) -> None:
+    """
+    One segment alone is no source: its directory is.
+    """
+    source = tmp_path / "file"
+    source.write_bytes(b"bytes")
+    result = run("salvage", source, "--into", tmp_path / "new")
+
+    assert 3 == result.exit_code
+    assert f"{source}: not a directory: give a store" in result.stderr
+
+
 def test_the_new_store_takes_appends(tmp_path: Path) -> None:
     """
     Queue offsets go on behind the salvaged ones.
