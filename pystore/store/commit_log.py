@@ -190,6 +190,9 @@ class CommitLog(StoreHandle, ReadableLog):
         mode = "r" if self._writer is None else "w"
         return f"CommitLog({str(self.path)!r}, mode={mode!r})"
 
+    def _parts(self) -> tuple[object, ...]:
+        return self.writer.parts
+
     def _prepare_close(self) -> None:
         if self._writer is not None:
             # Ctrl-C may have left a cut of this thread, for which closing would wait.

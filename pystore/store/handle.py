@@ -28,6 +28,9 @@ from pystore.store.shield import ShieldedCall
 __all__ = ["StoreHandle", "own"]
 
 _open_handles: WeakSet[StoreHandle] = WeakSet()
+_parts_of_open: dict[int, tuple[object, ...]] = {}
+"""What each open handle closes with, by its id. The garbage collector finalizes the
+objects of a cycle in any order: without this it could end a log before its handle."""
 
 
 class StoreHandle:
@@ -106,6 +109,7 @@ class StoreHandle:
             self._is_open = True
             if self._is_writable:
                 _open_handles.add(self)
+                _parts_of_open[id(self)] = self._parts()
 
         return ShieldedCall(do_open, key, lambda _: self._finish())
 
@@ -122,6 +126,7 @@ class StoreHandle:
         if self._pid != os.getpid():
             self._is_open = False
             self._release_in_child()
+            _parts_of_open.pop(id(self), None)
             return
         if not self._is_open:
             return
@@ -162,6 +167,13 @@ class StoreHandle:
             finally:
                 self._is_open = False
                 _open_handles.discard(self)
+                _parts_of_open.pop(id(self), None)
+
+    def _parts(self) -> tuple[object, ...]:
+        """
+        Objects with finalizers that closing needs; none refers to a handle.
+        """
+        raise NotImplementedError
 
     def _prepare_close(self) -> None:
         """

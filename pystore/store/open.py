@@ -74,6 +74,9 @@ from pystore.store.writer import Writer, fingerprint_of
 
 __all__ = ["open_writer"]
 
+_BEFORE = StartReport(0, 0, 0)
+"""Of a log that is not started yet."""
+
 
 def open_writer(
     root: Path,
@@ -139,8 +142,8 @@ def open_writer(
         loss = save_cut(
             root, Segments(log), made, save_to=save_to, is_consented=accept_loss
         )
-        nothing = StartReport(0, 0, 0)
-        writer = Writer(root, stack, metastore, live, log, boot, made, nothing, loss)
+        writer = Writer(root, stack, metastore, live, log, boot, made, _BEFORE, loss)
+        writer.parts = (lock, metastore, live, log.pointer)
         _start(writer, found, known)
         log.after_failure = partial(undo_append, writer)
         writer.stack = stack.pop_all()

@@ -202,6 +202,9 @@ class Store(StoreHandle):
             self.queues.close()
             self.log.close()
 
+    def _parts(self) -> tuple[object, ...]:
+        return (self.queues,)
+
     def _release_in_child(self) -> None:
         self.queues.close()
         self.log.close()

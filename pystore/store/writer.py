@@ -86,6 +86,7 @@ class Writer:
         monitor: hears what happens to the store.
         is_closed: whether closing has begun.
         ages: of the segments.
+        parts: of it, those with finalizers: lock, metadata, live page, log of the core.
     """
 
     root: Path
@@ -115,6 +116,7 @@ class Writer:
     monitor: Monitor = field(default_factory=lambda: Monitor(""))
     is_closed: bool = False
     ages: SegmentAges = field(init=False)
+    parts: tuple[object, ...] = ()
 
     def __post_init__(self) -> None:
         self.ages = SegmentAges(self.root, self.log)

@@ -14,13 +14,16 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lib.store.stores import SEGMENT, bodies, fill, message
 
+from pystore.core.log_writer import LogHandle
 from pystore.errors import ForkedError
 from pystore.recovery.dry_run import inspect
 from pystore.seals import list_seals
+from pystore.store import open as opening
 from pystore.store.commit_log import CommitLog
 from pystore.store.handle import StoreHandle
 from pystore.store.maintenance import open_log, open_store
@@ -75,6 +78,29 @@ def test_a_handle_in_a_cycle_is_freed_by_the_collector(tmp_path: Path) -> None:
         gc.collect()
 
     assert 1 == len(found)
+    assert inspect(tmp_path / "store").plan.is_clean
+
+
+@pytest.mark.parametrize("name", OPENERS)
+def test_a_handle_in_a_cycle_is_closed_cleanly_in_any_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """
+    A collection during the opening makes the log younger than its handle, and the
+    collector then finalizes the log first.
+    """
+
+    def collect(*arguments: Any) -> LogHandle:
+        gc.collect(0)
+        return LogHandle(*arguments)
+
+    monkeypatch.setattr(opening, "LogHandle", collect)
+    cycle: list[object] = [OPENERS[name](tmp_path / "store")]
+    cycle.append(cycle)
+    del cycle
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        gc.collect()
+
     assert inspect(tmp_path / "store").plan.is_clean
 
 
