@@ -56,6 +56,21 @@ def disk_path() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture
+def other_path(tmp_path: Path) -> Iterator[Path]:
+    """
+    A directory on another file system than ``tmp_path``.
+    """
+    checkout = Path(__file__).parents[1]
+    for place in (Path("/dev/shm"), Path("/var/tmp"), Path("/tmp"), checkout):
+        is_usable = place.is_dir() and os.access(place, os.W_OK)
+        if is_usable and place.stat().st_dev != tmp_path.stat().st_dev:
+            with TemporaryDirectory(prefix="pystore-", dir=place) as name:
+                yield Path(name)
+            return
+    pytest.skip("there is no second file system")
+
+
 @pytest.fixture(params=STORES, ids=lambda store: store.name)
 def golden_store(request: pytest.FixtureRequest) -> GoldenStore:
     """
