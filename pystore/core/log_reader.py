@@ -366,7 +366,7 @@ class LogReader:
             self.path,
             cursor,
             rows,
-            raises=raises,
+            ends=self.ends() if raises else None,
             on_bad_start=on_bad_start,
         )
 

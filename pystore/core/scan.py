@@ -29,7 +29,7 @@ from pystore.bindings.ffi import (
     pointer,
     unpack_record,
 )
-from pystore.core.results import Cursor
+from pystore.core.results import Cursor, Ends
 from pystore.errors import CorruptError, InvalidError
 from pystore.message.record import Record
 
@@ -85,11 +85,11 @@ class Scan:
 
     __slots__ = (
         "_cursor",
+        "_ends",
         "_has_ended",
         "_log",
         "_on_bad_start",
         "_path",
-        "_raises",
         "_rows",
         "_start",
         "_text",
@@ -102,7 +102,7 @@ class Scan:
         cursor: CData,
         rows: int,
         *,
-        raises: bool = False,
+        ends: Ends | None = None,
         on_bad_start: Callable[[int], object] | None = None,
     ) -> None:
         if rows < 1:
@@ -111,7 +111,7 @@ class Scan:
         self._path = path
         self._cursor = cursor
         self._rows = rows
-        self._raises = raises
+        self._ends = ends
         self._start = cursor.offset
         self._on_bad_start = on_bad_start
         self._text = ""
@@ -131,12 +131,35 @@ class Scan:
         return rows[:count]
 
     def _end(self) -> NoReturn:
-        if self._raises and self._cursor.stop >= Stop.SIZE:
-            offset = self._cursor.offset
+        offset = self._cursor.offset
+        if self._ends is not None and (text := self._damage(self._ends)):
             if offset == self._start and self._on_bad_start is not None:
                 self._on_bad_start(offset)
-            raise CorruptError(self._text, offset=offset, path=self._path)
+            raise CorruptError(text, offset=offset, path=self._path)
         raise StopIteration
+
+    def _damage(self, ends: Ends) -> str:
+        """
+        Why the scan ended, if it was because of damage; else empty.
+
+        The core reads no further than the end of the log, where a record ends: zeros
+        below it are damage, and so is a last record that ends above it.
+        """
+        found = self._cursor
+        if found.stop >= Stop.SIZE:
+            return self._text
+        if found.stop == Stop.ZERO:
+            return (
+                f"{self._path}: nothing was written at offset {found.offset}, but the "
+                "log continues after it"
+            )
+        end, is_cut = ends.published_end, found.seen != ends.cut_generation + 1
+        if found.offset >= end or found.limit < end or is_cut:
+            return ""
+        return (
+            f"{self._path}: no record ends at {end}: the size of the last one, at "
+            f"offset {found.offset}, is wrong"
+        )
 
     def finish(self) -> Cursor:
         """

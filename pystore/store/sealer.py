@@ -83,11 +83,11 @@ def _seal(writer: Writer, base: int, end: int) -> None:
         first_ms = int(rows["store_ms"][0])
         break
     found = scan.finish()
-    if found.stop.is_bad:
+    if found.offset < end:
         writer.unsealable.add(base)
         raise CorruptError(
             f"{writer.root}: segment {segment_name(base)} cannot be sealed: "
-            f"{found.text}",
+            f"{found.text or f'nothing was written at offset {found.offset}'}",
             offset=found.offset,
             path=str(writer.root),
         )

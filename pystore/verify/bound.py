@@ -28,8 +28,6 @@ def find_bound(
     queues: ConsumeQueues,
     published_end: int | None,
     damages: list[Damage],
-    *,
-    are_loaded: bool = False,
 ) -> Bound | Evidence:
     """
     Returns what an opening would use: the bound of pystore, or RocketMQ's evidence
@@ -38,10 +36,10 @@ def find_bound(
     Args:
         root: the directory of the store.
         segments: all segments of its log.
-        queues: the consume queues of the store.
+        queues: the consume queues of the store, loaded; empty if they cannot be: what
+            the metadata promises does not rest on them.
         published_end: of the running writer; ``None``: there is none.
         damages: gets an entry for each small file that cannot be read.
-        are_loaded: whether the queues are loaded, and need not be loaded again.
 
     Raises:
         StorageError: the system refused.
@@ -50,7 +48,7 @@ def find_bound(
         return Bound(published_end, "published end")
     try:
         if (root / META_NAME).exists():
-            bounds = find_bounds(root, queues if are_loaded else None)
+            bounds = find_bounds(root, queues)
             if bounds.lost is not None:
                 stored, now = bounds.lost
                 text = f"the log begins at {now}, but its stored beginning is {stored}"

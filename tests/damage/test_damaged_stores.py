@@ -17,6 +17,7 @@ import pytest
 from damage.commands import judge_commands
 from damage.harm import Harm, harm
 from damage.judge import judge, judge_beside_writer, judge_healed
+from damage.reading import judge_reading
 from damage.rocketmq_reader import RocketmqReader
 from damage.running_writer import RunningWriter
 from damage.stores import Kept
@@ -82,6 +83,7 @@ def _case(
         kept, harms, found = _under_writer(root, kept, draw)
     else:
         harms = harm(root, draw, kept)
+    found += judge_reading(root, kept, with_arrow=is_chosen)
     if is_chosen:
         found += judge_commands(root)
     if draw.random() < HEALED:

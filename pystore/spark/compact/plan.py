@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pystore.bindings.ffi import Stop
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.errors import CorruptError, OffsetOutOfRange, PystoreError
@@ -204,7 +205,8 @@ def _last_record(
     """
     for base in reversed(bases):
         found = log.scan(base, bound).finish()
-        if base == bases[-1] and not found.stop.is_bad:
+        if base == bases[-1] and found.stop is Stop.LIMIT:
+            # Not at a bad record or zeros: the task that reads these refuses.
             bound = min(bound, found.offset)
         if found.record_start is not None:
             return bound, found.record_start

@@ -265,9 +265,7 @@ def _look(
         if is_written and words is not None:
             bound: Bound | Evidence = Bound(words.published_end, "published end")
         elif listing.is_whole:
-            bound = find_bound(
-                root, segments, queues, None, damages, are_loaded=not queue_problem
-            )
+            bound = find_bound(root, segments, queues, None, damages)
         else:
             bound = find_evidence(root, segments, queues, damages)
         if queue_problem and all(one.reason != queue_problem for one in damages):

@@ -21,8 +21,11 @@ from lib.spark.compaction import CHOICE, LocalJobs, digest, make_store
 from pyspark.sql import SparkSession
 
 from pystore.errors import CorruptError
+from pystore.fs.layout import segment_path
+from pystore.message.message import Message
 from pystore.spark.compact.jobs import SparkJobs
 from pystore.spark.compact.run import compact, survey
+from pystore.store.commit_log import CommitLog
 
 KILLS = int(os.environ.get("SPARK_KILLS", "1"))
 POINTS = (  # in the order in which a compaction reaches them
@@ -165,6 +168,28 @@ def test_damage_is_exit_code_1_and_one_line(
     assert not (tmp_path / "out" / "compaction").exists()
     with pytest.raises(CorruptError):
         survey(SparkJobs(session), store, CHOICE)
+
+
+@pytest.mark.usefixtures("session")
+def test_zeros_in_the_newest_segment_are_damage_and_no_end(tmp_path: Path) -> None:
+    """
+    Records behind them may be the latest of their keys, so nothing is compacted.
+    """
+    store = tmp_path / "closed"
+    with CommitLog(store) as log:
+        offsets = [
+            log.append(Message("T", b"body", keys=str(key))).offset for key in range(20)
+        ]
+    with segment_path(store, 0).open("r+b") as file:
+        file.seek(offsets[10])
+        file.write(bytes(64))
+
+    result = run("spark", "compact", store, "--into", tmp_path / "out")
+
+    assert 1 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert f"nothing was written at offset {offsets[10]}" in line
+    assert not (tmp_path / "out" / "compaction").exists()
 
 
 def test_an_empty_choice_is_an_empty_compaction(

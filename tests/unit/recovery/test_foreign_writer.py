@@ -12,8 +12,10 @@ import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import CorruptError, FormatError
+from pystore.fs.layout import COMMIT_LOG
 from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.store.commit_log import CommitLog
+from pystore.store.maintenance import open_store
 from pystore.verify.store import verify_store
 
 
@@ -86,6 +88,38 @@ def test_a_copy_of_a_store_voids_the_bounds(tmp_path: Path) -> None:
     with CommitLog(tmp_path / "copy") as log:
         assert "copy" in log.recovery.foreign[0]
         assert 50 == len(bodies(log))
+
+
+def test_a_copy_whose_log_is_older_than_its_metadata_is_damaged_for_every_reader(
+    tmp_path: Path,
+) -> None:
+    """
+    A running store copied file by file, the log first, on one boot and mount: its live
+    page is valid, and readers find an error where the log ends, not a shorter log.
+    """
+    root, copy = tmp_path / "store", tmp_path / "copy"
+    with open_store(root) as store:
+        fill(store.log, 50)
+        end = store.log.end_offset
+        copy.mkdir()
+        shutil.copytree(root / COMMIT_LOG, copy / COMMIT_LOG)
+        fill(store.log, 50)
+        store.log.sync()
+        store.keep()
+        for path in root.iterdir():
+            if path.is_dir() and path.name != COMMIT_LOG:
+                shutil.copytree(path, copy / path.name)
+            elif path.is_file():
+                shutil.copy(path, copy / path.name)
+
+    with (
+        open_store(copy, mode="r") as reader,
+        pytest.raises(CorruptError, match=f"nothing was written at offset {end}"),
+    ):
+        list(reader.log.scan())
+    with pytest.raises(CorruptError, match="nothing was written here"):
+        CommitLog(copy)
+    assert "damaged" == verify_store(copy).verdict
 
 
 def test_a_removed_last_segment_is_seen_after_a_clean_close(tmp_path: Path) -> None:

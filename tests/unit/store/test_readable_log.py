@@ -189,6 +189,46 @@ def test_a_scan_never_ends_silently_at_damage(tmp_path: Path) -> None:
         assert offsets[7] == scan.cursor.offset
 
 
+def test_a_scan_never_ends_silently_at_zeros_below_the_end(tmp_path: Path) -> None:
+    """
+    A page that the disk lost holds zeros: all calls that read a range say so.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 20)
+        write(segment(root, 0), offsets[7], bytes(64))
+        seen: list[int] = []
+        text = f"nothing was written at offset {offsets[7]}, but the log continues"
+        for scan in (log.scan(), iter(log), log.scan(to_offset=offsets[15])):
+            with pytest.raises(CorruptError, match=text) as caught:
+                seen = [int(one) for rows in scan for one in rows["offset"]]
+            assert offsets[7] == caught.value.offset
+    assert [] == seen
+
+
+def test_a_scan_never_ends_silently_at_a_last_record_that_is_too_long(
+    tmp_path: Path,
+) -> None:
+    """
+    Its damaged size leads above the end of the log. A limit within a record, by the
+    caller's choice, is no damage.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 20)
+        size = log.end_offset - offsets[-1]
+    write(segment(root, 0), offsets[-1], (size + 256).to_bytes(4, "big"))
+    with CommitLog(root, mode="r") as log:
+        for end in (None, log.end_offset):
+            with pytest.raises(
+                CorruptError, match="the size of the last one"
+            ) as caught:
+                list(log.scan(to_offset=end))
+            assert offsets[-1] == caught.value.offset
+        within = log.scan(to_offset=offsets[8] + 4)
+        assert 8 == sum(len(rows) for rows in within)
+
+
 def lose_the_second(root: Path) -> list[int]:
     """
     Writes a store and removes its second segment; returns the offsets of all records.

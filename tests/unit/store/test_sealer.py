@@ -43,7 +43,10 @@ def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> N
         assert 1000 == records + last
 
 
-def test_damage_is_never_sealed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "content"), [(110, b"\xee"), (0, bytes(64))], ids=["a bit", "zeros"]
+)
+def test_damage_is_never_sealed(tmp_path: Path, at: int, content: bytes) -> None:
     """
     The error has the offset of the bad record; the segment is not tried again.
     """
@@ -52,8 +55,8 @@ def test_damage_is_never_sealed(tmp_path: Path) -> None:
         offsets = fill(log, 600)
         log.sync()
         with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
-            file.seek(offsets[3] + 110)
-            file.write(b"\xee")
+            file.seek(offsets[3] + at)
+            file.write(content)
         with pytest.raises(CorruptError, match="cannot be sealed") as caught:
             seal_next(log.writer)
 

@@ -5,6 +5,7 @@ The offset below which no byte of a log may be bad.
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 from pathlib import Path
 
@@ -12,13 +13,16 @@ from lib.store.cold_files import files_of, make_cold, pages_in_memory
 
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.lock import running_writer
+from pystore.fs.layout import segment_name, segment_path
 from pystore.message.message import Message
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.store.commit_log import CommitLog
 from pystore.store.open_reader import binding_page
+from pystore.store.store import Store
 from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage
+from pystore.verify.store import verify_store
 
 MEBIBYTE = 1 << 20
 
@@ -119,3 +123,20 @@ def test_the_evidence_of_a_copy_is_found_without_reading_all_records(
     assert isinstance(found, Evidence)
     assert [] == damages
     assert pages_in_memory(files) < MEBIBYTE // mmap.PAGESIZE
+
+
+def test_a_queue_that_cannot_be_read_hides_no_missing_segment(tmp_path: Path) -> None:
+    """
+    Two damages are two findings: what the metadata promises does not rest on queues.
+    """
+    root = tmp_path / "s"
+    with Store(root, segment_size=MEBIBYTE, queue_file_bytes=400) as store:
+        for _ in range(600):
+            store.log.append(Message("T", bytes(4000)))
+    segment_path(root, 0).unlink()
+    queue = max((root / "consumequeue" / "T" / "0").iterdir())
+    os.truncate(queue, 53)
+
+    found = {Path(one.path).name: one.part for one in verify_store(root).damages}
+
+    assert {segment_name(0): "log", queue.name: "queue"} == found
