@@ -541,8 +541,8 @@ PS_API ps_status ps_log_topic(ps_log *log, uint32_t topic_id, uint8_t *buffer,
 PS_API ps_status ps_log_queues_load(ps_log *log, const uint8_t *queues,
                                     uint64_t size, ps_error *error);
 
-/* Raises next queue offsets above those of scanned rows that have a topic id
- * and are no PREPARED or ROLLBACK records. Threads: [serial]. */
+/* Raises next queue offsets above those of scanned rows, but for PREPARED and
+ * ROLLBACK; a row with queue offset 0 begins anew. Threads: [serial]. */
 PS_API ps_status ps_log_queues_note(ps_log *log, const ps_record *rows,
                                     uint32_t count, ps_error *error);
 

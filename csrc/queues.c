@@ -270,7 +270,8 @@ ps_status ps_queues_note(ps_queues *queues, const ps_record *rows,
     int64_t *next = ps_queues_next(queues, topic, topic_size, row->queue_id);
     if (!next)
       return no_memory(error);
-    if (row->queue_offset >= *next)
+    /* A topic that was deleted and made again begins at 0. */
+    if (row->queue_offset >= *next || row->queue_offset == 0)
       *next = row->queue_offset + 1;
   }
   return PS_OK;

@@ -29,7 +29,8 @@ ps_status ps_queues_load(ps_queues *queues, const uint8_t *data, uint64_t size,
                          ps_error *error);
 
 /* Raises next offsets above those of scanned rows that have a topic id and
- * are no PREPARED or ROLLBACK records.
+ * are no PREPARED or ROLLBACK records. A row with queue offset 0 begins its
+ * queue anew: the topic was deleted and made again.
  * Status: PS_E_MEMORY, PS_E_INVALID (unknown topic id), PS_E_CORRUPT (a queue
  * offset no log reaches: below 0 or from 2^62 on). */
 ps_status ps_queues_note(ps_queues *queues, const ps_record *rows,

@@ -100,6 +100,15 @@ class Group(NamedTuple):
     indexes: NDArray[np.int64]
     entries: Entries
 
+    @property
+    def restart(self) -> int | None:
+        """
+        The place of the last record with queue offset 0: before it the queue ended. A
+        topic that was deleted and made again begins anew, and so does its queue.
+        """
+        found = np.flatnonzero(self.indexes == 0)
+        return int(found[-1]) if len(found) else None
+
 
 @dataclass(slots=True)
 class BuildPlan:

@@ -447,7 +447,8 @@ class LogHandle(LogReader):
 
     def queues_note(self, rows: NDArray[Any]) -> None:
         """
-        Raises next queue offsets above those of rows scanned with topics.
+        Raises next queue offsets above those of rows scanned with topics, in log order.
+        A queue begins anew at a row with queue offset 0.
         """
         if rows.dtype != RECORD_DTYPE:
             raise InvalidError(f"rows of numpy {rows.dtype} are no rows of a scan")

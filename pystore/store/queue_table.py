@@ -34,7 +34,8 @@ def next_offsets(
 
 def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
     """
-    Load the table of the core: the known offsets, raised by the later records.
+    Load the table of the core: the known offsets, raised by the later records. A topic
+    that was deleted and made again counts from its last beginning.
     """
     made, log = writer.plan, writer.log
     log.queues_load(known)
@@ -46,3 +47,6 @@ def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
         return
     for rows in log.scan(start, made.end_offset, Check.TOPIC):
         log.queues_note(rows)
+    if not made.positions.as_of:
+        # All records are later ones; entries of lost records still count.
+        log.queues_load(known)

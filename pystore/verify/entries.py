@@ -135,7 +135,17 @@ class LostEntries:
         first = int(indexes.min())
         self.first = min(first, self.first) if self.count else first
         self.count += len(indexes)
-        self.offsets += offsets[:DAMAGES_MAX].tolist()
+        self._note(offsets[:DAMAGES_MAX].tolist())
+
+    def since(self, offset: int) -> LostEntries:
+        """
+        Returns these if their records are at or above an offset of the log, where their
+        queue began anew; else none. Call it before parts of the log are joined.
+        """
+        return self if self.offsets and self.offsets[0] >= offset else LostEntries()
+
+    def _note(self, offsets: list[int]) -> None:
+        self.offsets += offsets[: DAMAGES_MAX - len(self.offsets)]
 
     def join(self, other: LostEntries) -> None:
         """
@@ -144,7 +154,7 @@ class LostEntries:
         if other.count:
             self.first = min(self.first, other.first) if self.count else other.first
             self.count += other.count
-            self.offsets += other.offsets
+            self._note(other.offsets)
 
 
 class EntryJudge:

@@ -10,6 +10,8 @@ is not damage: the queues follow the log.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,16 @@ from pystore.verify.report import QueueReport
 __all__ = ["QueueCheck"]
 
 
+@dataclass(slots=True)
+class _Misses:
+    """
+    Records of one queue in one segment without an entry, and those that had one.
+    """
+
+    count: int = 0
+    lost: LostEntries = field(default_factory=LostEntries)
+
+
 class QueueCheck:
     """
     Compares rows of scanned records with queue entries. For any thread.
@@ -54,13 +66,16 @@ class QueueCheck:
 
     def __init__(self, root: Path, log: LogReader) -> None:
         self._log = log
+        self._segment_size = log.ends().segment_size
         self._root = root
         self._lock = threading.Lock()
         self._report = QueueReport()
         # Slots whose entry names its record, and slots that a record has.
         self._matched: dict[tuple[str, int], NDArray[np.bool_]] = {}
         self._named: dict[tuple[str, int], NDArray[np.bool_]] = {}
-        self._lost: dict[tuple[str, int], LostEntries] = {}
+        # By segment: where a queue begins anew, the records before have no entries.
+        self._misses: dict[tuple[str, int], dict[int, _Misses]] = defaultdict(dict)
+        self._restarts: dict[tuple[str, int], int] = {}
         self._is_loaded = True
         self.dispatched_end = 0
         self.queues = ConsumeQueues(root, queue_file_size_of(root))
@@ -102,27 +117,43 @@ class QueueCheck:
             with self._lock:
                 self._report.missing += len(rows)
             return
+        has_restart = bool((rows["queue_offset"] == 0).any())
         for group in groups_of(rows, self._log.topic, Dispatched()):
+            at = group.restart if has_restart else None
             queue = self.queues.get(group.topic, group.queue_id)
             if queue is None:
-                self._miss(group, np.ones(len(group.indexes), np.bool_))
+                self._miss(group, np.ones(len(group.indexes), np.bool_), at)
             else:
+                self._miss(group, group.indexes >= queue.max_index, at)
                 self._compare(queue, group)
 
-    def _miss(self, group: Group, is_missing: NDArray[np.bool_]) -> None:
-        was_there = is_missing & (group.entries["offset"] < self.dispatched_end)
+    def _miss(
+        self, group: Group, is_missing: NDArray[np.bool_], at: int | None
+    ) -> None:
+        if at is None and not is_missing.any():
+            return
+        offsets = group.entries["offset"]
+        base = int(offsets[0]) // self._segment_size
         key = group.topic, group.queue_id
         with self._lock:
-            self._report.missing += int(is_missing.sum())
-            if was_there.any():
-                found = self._lost.setdefault(key, LostEntries())
-                found.add(group.indexes[was_there], group.entries["offset"][was_there])
+            misses = self._misses[key]
+            if at is not None:
+                restart = int(offsets[at])
+                self._restarts[key] = max(restart, self._restarts.get(key, 0))
+                is_missing[:at] = False
+                # One thread scans a segment, from its beginning on.
+                misses.pop(base, None)
+            if is_missing.any():
+                found = misses.setdefault(base, _Misses())
+                found.count += int(is_missing.sum())
+                was_there = is_missing & (offsets < self.dispatched_end)
+                if was_there.any():
+                    found.lost.add(group.indexes[was_there], offsets[was_there])
 
     def _compare(self, queue: ConsumeQueue, group: Group) -> None:
         slots = group.indexes - queue.first_slot
         matched = self._matched[queue.topic, queue.queue_id]
         is_there = (slots >= 0) & (slots < len(matched))
-        self._miss(group, group.indexes >= queue.max_index)
         if not is_there.any():
             return
         slots, entries = slots[is_there], group.entries[is_there]
@@ -148,7 +179,7 @@ class QueueCheck:
         report = self._report
         ends = self._log.ends()
         judge = EntryJudge(
-            self._root, ends.segment_size, lambda offset: read_place(self._log, offset)
+            self._root, self._segment_size, lambda offset: read_place(self._log, offset)
         )
         for queue in self.queues:
             report.queues += 1
@@ -171,8 +202,15 @@ class QueueCheck:
                 is_at_rest=is_at_rest,
             )
             judge.check_end(queue, self.queues.file_size, end)
-        for (topic, queue_id), lost in sorted(self._lost.items()):
-            judge.check_lost(topic, queue_id, lost)
+        for (topic, queue_id), misses in sorted(self._misses.items()):
+            restart = self._restarts.get((topic, queue_id), 0)
+            lost = LostEntries()
+            for base in sorted(misses):
+                if base >= restart // self._segment_size:
+                    report.missing += misses[base].count
+                    lost.join(misses[base].lost)
+            if lost.count:
+                judge.check_lost(topic, queue_id, lost)
         if not self._matched and self.dispatched_end and self._is_loaded:
             judge.check_none(report.missing)
         report.damages += judge.damages

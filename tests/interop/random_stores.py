@@ -31,6 +31,8 @@ _MESSAGES = 60
 LISTED = {
     "zeros-at-the-end": "A6: the last record has no property CRC and ends in zeros, as "
     "after a lost sector: pystore saves it and cuts it",
+    "deleted-topic": "each record of the log has an entry: a queue of a deleted topic "
+    "that has no newer record comes back",
 }
 """The rules by which the two programs may differ, and why."""
 
@@ -59,6 +61,7 @@ class MadeStore:
         config: of RocketMQ.
         acknowledged: offset, size and queue offset of each accepted message.
         is_killed: whether the process was stopped with the store open.
+        deleted: topics that were deleted; later messages may have made them again.
     """
 
     seed: int
@@ -66,6 +69,7 @@ class MadeStore:
     config: Json
     acknowledged: list[list[int]]
     is_killed: bool
+    deleted: list[str]
 
 
 @dataclass(slots=True)
@@ -103,8 +107,10 @@ class RandomStores:
     def make(self, seed: int) -> MadeStore:
         """
         Makes a store, and a copy of it: of the stopped process for two of three seeds.
+        In the others two topics are deleted and made again.
         """
         java, root = self._java(), self.folder / f"{seed}-made"
+        is_killed = seed % 3 != 0
         java.stores_opened += 1
         made = java.ask(
             {
@@ -113,9 +119,10 @@ class RandomStores:
                 "seed": seed,
                 "odd": self.is_odd,
                 "count": _MESSAGES,
+                # After a kill RocketMQ gives the new queue entries of old records.
+                "again": not is_killed,
             }
         )
-        is_killed = seed % 3 != 0
         if not is_killed:
             java.ask({"do": "close", "roots": [str(root)]})
         copy = self.folder / f"{seed}-killed"
@@ -126,7 +133,14 @@ class RandomStores:
             shutil.copytree(root, copy)
         finally:
             os.kill(java.pid, signal.SIGCONT)
-        return MadeStore(seed, copy, made["config"], made["acknowledged"], is_killed)
+        return MadeStore(
+            seed,
+            copy,
+            made["config"],
+            made["acknowledged"],
+            is_killed,
+            made["deleted"],
+        )
 
     def recover(self, root: Path, config: Json) -> Json:
         """
@@ -205,13 +219,19 @@ class RandomStores:
         yield from differ_in_records(records, lines, has_codes=not is_coded_otherwise)
         if not made.config["enableConsumeQueueExt"]:
             # RocketMQ reports the code that an extension has, not its address.
-            yield from differ_in_queues(expected["consumeQueues"], entries)
+            yield from differ_in_queues(
+                expected["consumeQueues"], entries, made.deleted
+            )
         if extension != _contents(ours / "consumequeue_ext"):
             yield Disagreement("extension", "pystore changed it")
         again = self.recover(ours, made.config)
         if not again["loadOk"]:
             yield Disagreement("back-refused", "RocketMQ does not load it any more")
             return
+        queues = again["consumeQueues"]
+        for name in queues.keys() - expected["consumeQueues"].keys():
+            if name.rpartition("/")[0] in made.deleted:
+                del queues[name]  # `differ_in_queues` reported it
         for name in ("maxPhyOffset", "records", "consumeQueues"):
             if _comparable(expected[name]) != _comparable(again[name]):
                 yield Disagreement(f"back-{name}", _change(expected[name], again[name]))
@@ -239,10 +259,17 @@ def differ_in_records(
 
 
 def differ_in_queues(
-    theirs: dict[str, Json], ours: dict[str, list[tuple[int, int, int]]]
+    theirs: dict[str, Json],
+    ours: dict[str, list[tuple[int, int, int]]],
+    deleted: list[str],
 ) -> Iterator[Disagreement]:
     """
     Yields the queues whose entries differ, by ``topic/queue``.
+
+    Args:
+        theirs: of RocketMQ.
+        ours: of pystore.
+        deleted: topics that were deleted.
     """
     expected = {
         name: [tuple(entry) for entry in queue["entries"]]
@@ -253,6 +280,8 @@ def differ_in_queues(
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             rule = "queue-light" if name.startswith("%LMQ%") else "queue"
+            if name not in expected and name.rpartition("/")[0] in deleted:
+                rule = "deleted-topic"
             yield Disagreement(
                 rule, f"{name}: {expected.get(name)} != {found.get(name)}"
             )

@@ -247,8 +247,30 @@ static void scanned_rows_raise_offsets(void) {
   ps_topics_free(topics);
 }
 
+/* A topic that was deleted and made again begins at 0; its next offset is that
+ * of the new one, whatever the old one had. */
+static void a_row_with_queue_offset_0_begins_anew(void) {
+  ps_topics *topics = ps_topics_new();
+  ps_queues *queues = ps_queues_new(topics);
+  REQUIRE(queues);
+  uint32_t a = intern(topics, "A");
+  const ps_record rows[] = {
+      {.topic_id = a, .queue_id = 1, .queue_offset = 8},
+      {.topic_id = a, .queue_id = 2, .queue_offset = 8},
+      {.topic_id = a, .queue_id = 1, .queue_offset = 0},
+      {.topic_id = a, .queue_id = 1, .queue_offset = 1},
+  };
+  ps_error error;
+  CHECK(PS_OK, ps_queues_note(queues, rows, 4, &error));
+  CHECK(2, *next_of(queues, "A", 1));
+  CHECK(9, *next_of(queues, "A", 2));
+  ps_queues_free(queues);
+  ps_topics_free(topics);
+}
+
 CHECK_MAIN(CASE(a_topic_keeps_its_id), CASE(topics_are_bytes),
            CASE(threads_agree_on_ids), CASE(a_queue_stays_where_it_is),
            CASE(queue_form_goes_both_ways), CASE(changed_queues_are_taken_once),
            CASE(queue_form_cut_anywhere_is_refused),
-           CASE(scanned_rows_raise_offsets))
+           CASE(scanned_rows_raise_offsets),
+           CASE(a_row_with_queue_offset_0_begins_anew))

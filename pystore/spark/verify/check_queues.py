@@ -18,7 +18,7 @@ from pystore.core.log_reader import LogReader
 from pystore.errors import PystoreError
 from pystore.spark.plan.segment_view import open_view
 from pystore.spark.verify.queue_continuity import join_runs, mark_slots, set_end
-from pystore.spark.verify.queue_runs import QueueSummary
+from pystore.spark.verify.queue_runs import QueueSummary, restart_of
 from pystore.verify.entries import (
     LIGHT,
     EntryJudge,
@@ -57,7 +57,8 @@ class QueueFacts:
             self.right[key] += summary.right
             self.missing += summary.missing
             if summary.lost.count:
-                self.lost[key].join(summary.lost)
+                lost = summary.lost.since(restart_of(self.runs[key]))
+                self.lost[key].join(lost)
             if summary.is_cut:
                 self.passed_over.add(key)
 
@@ -108,7 +109,8 @@ def check_entries(
                 )
             judge.check_end(queue, queues.file_size, log[1])
         for (topic, queue_id), lost in sorted(facts.lost.items()):
-            judge.check_lost(topic, queue_id, lost)
+            if lost.count:
+                judge.check_lost(topic, queue_id, lost)
         return judge.damages
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
+from pystore.spark.verify.queue_runs import QueueRun, QueueSummary, restart_of
 from pystore.spark.verify.run_columns import edges
 
 __all__ = ["SegmentQueues", "StoreQueues", "pack_queues"]
@@ -158,7 +158,8 @@ class StoreQueues:
         for odd in self._odd:
             one = _summary(found, odd.topic, odd.queue_id)
             one.right += odd.right
-            one.lost.join(odd.lost)
+            if odd.lost.count:
+                one.lost.join(odd.lost.since(restart_of(one.runs)))
             one.is_cut = one.is_cut or odd.is_cut
         return list(found.values())
 

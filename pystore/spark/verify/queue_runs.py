@@ -8,7 +8,7 @@ segments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from pystore.spark.verify.queue_entries import QueueEntries, rising_parts
 from pystore.spark.verify.run_columns import RunColumns
 from pystore.verify.entries import LostEntries
 
-__all__ = ["QueueRun", "QueueRuns", "QueueSummary"]
+__all__ = ["QueueRun", "QueueRuns", "QueueSummary", "restart_of"]
 
 _RUNS_MAX = 4096
 """Runs of one queue in one segment; runs above this number are not checked."""
@@ -45,6 +45,14 @@ class QueueRun:
     last_index: int
     first_offset: int
     last_offset: int
+
+
+def restart_of(runs: Sequence[QueueRun]) -> int:
+    """
+    The offset of the record at which a queue began last; 0: it is not known. Records
+    before it are of a topic that was deleted and made again.
+    """
+    return max((run.first_offset for run in runs if run.first_index == 0), default=0)
 
 
 @dataclass(slots=True)
@@ -142,8 +150,10 @@ class QueueRuns:
         self._runs.note(rows)
         if not self._with_queues:
             return
+        has_restart = bool((rows["queue_offset"] == 0).any())
         for group in groups_of(rows, self._topic, Dispatched()):
-            self._compare(self._summary(group.topic, group.queue_id), group)
+            at = group.restart if has_restart else None
+            self._compare(self._summary(group.topic, group.queue_id), group, at)
 
     def close(self) -> None:
         """
@@ -151,8 +161,11 @@ class QueueRuns:
         """
         self._entries.close()
 
-    def _compare(self, summary: QueueSummary, group: Group) -> None:
+    def _compare(self, summary: QueueSummary, group: Group, at: int | None) -> None:
         key = group.topic, group.queue_id
+        if at is not None:
+            # The records before it are of the topic that was deleted.
+            summary.missing, summary.lost = 0, LostEntries()
         stored = self._entries.read(key, group.indexes)
         if stored.tobytes() == group.entries.tobytes() and (stored["size"] > 0).all():
             summary.matched += len(stored)
@@ -162,6 +175,7 @@ class QueueRuns:
         is_written = (stored["offset"] >= 0) & (stored["size"] > 0)
         is_there = group.indexes >= self._entries.first_slot(key)
         is_missing = ~is_written & is_there
+        is_missing[: at or 0] = False
         summary.missing += int(is_missing.sum())
         was_there = is_missing & (group.entries["offset"] < self._dispatched_end)
         if was_there.any():

@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.zip.Deflater;
 import org.apache.rocketmq.common.SystemClock;
 import org.apache.rocketmq.common.message.MessageAccessor;
@@ -25,7 +26,7 @@ import org.apache.rocketmq.store.PutMessageResult;
  *
  * <p>All kinds of messages: normal, compressed, delayed, of the timer, half, commit,
  * rollback, what ends a half one, batches, light queues, long topics; properties of every byte, without an entry, with a checksum that
- * another record has; and a clock that steps.
+ * another record has; a clock that steps; and topics that are deleted and made again.
  */
 final class RandomStore {
     private static final String SCHEDULED = "SCHEDULE_TOPIC_XXXX";
@@ -120,6 +121,11 @@ final class RandomStore {
         }
         acknowledged.removeIf(each -> each.get(0) < 0);
         return acknowledged;
+    }
+
+    /** Topics to delete, of those that the messages have. */
+    Set<String> topics() {
+        return Set.of("T" + random.nextInt(2), "T" + (2 + random.nextInt(2)));
     }
 
     private MessageExtBrokerInner message() throws Exception {

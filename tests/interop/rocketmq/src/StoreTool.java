@@ -71,7 +71,8 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * {"do":"follow",   "root":R, "epoch":N, "brokerId":N, "address":A}  a slave's master
  * {"do":"lead",     "root":R, "epoch":N, "brokerId":N}     a store that was to be a slave
  * {"do":"standing", "root":R, "end":N, "confirm":N, "timeoutMs":N}  waits for a slave
- * {"do":"random",   "root":R, "seed":N, "odd":B, "count":N}  a new store: {@link RandomStore}
+ * {"do":"random",   "root":R, "seed":N, "odd":B, "count":N,
+ *  "again":B}  a new store: {@link RandomStore}
  * {"do":"report",   "root":R, "queries":[{"topic","key"}]} all that can be read
  * {"do":"append",   "root":R, "messages":[{..}]}
  * {"do":"truncate", "root":R, "offset":N}
@@ -85,8 +86,12 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
 public final class StoreTool {
     private static final Gson GSON =
         new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
+    /** Without those that only a broker has, which a deleted topic leaves. */
     private static final BrokerStatsManager STATS =
-        new BrokerStatsManager("interop", false);
+        new BrokerStatsManager("interop", false) {
+            @Override
+            public void onTopicDeleted(String topic) {}
+        };
     private static final long DISPATCH_TIMEOUT_MS = 20_000;
 
     private final Map<String, Store> stores = new LinkedHashMap<>();
@@ -201,8 +206,16 @@ public final class StoreTool {
         stores.put(root, store);
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("config", keys);
-        result.put("acknowledged",
-            draw.fill(store, store.clock, job.get("count").getAsInt()));
+        int count = job.get("count").getAsInt();
+        List<List<Long>> acknowledged = draw.fill(store, store.clock, count);
+        Set<String> deleted = job.get("again").getAsBoolean() ? draw.topics() : Set.of();
+        if (!deleted.isEmpty()) {
+            store.awaitDispatch();
+            store.deleteTopics(deleted);
+            acknowledged.addAll(draw.fill(store, store.clock, count / 3));
+        }
+        result.put("acknowledged", acknowledged);
+        result.put("deleted", deleted);
         result.put("maxPhyOffset", store.getMaxPhyOffset());
         return result;
     }
