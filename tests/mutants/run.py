@@ -112,7 +112,7 @@ def is_native(test: str) -> bool:
     return "/" not in test
 
 
-def run(tree: Path, *command: str) -> tuple[int, str]:
+def run(tree: Path, *command: str, timeout_s: int = TIMEOUT_S) -> tuple[int, str]:
     """
     Runs a command that imports the modules of a tree.
 
@@ -131,7 +131,7 @@ def run(tree: Path, *command: str) -> tuple[int, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=TIMEOUT_S,
+        timeout=timeout_s,
         check=False,
         text=True,
         errors="replace",
@@ -175,11 +175,12 @@ def failure_of(tree: Path, test: str, *others: str) -> str:
         options = ("-xq", "--no-header", "-p", "no:cacheprovider")
         command = [sys.executable, "-m", "pytest", *options, test, *others]
         pattern = r"^FAILED \S*?::(\S+)"
+    limit_s = TIMEOUT_S * (1 + len(others))
     try:
-        code, output = run(tree, *command)
+        code, output = run(tree, *command, timeout_s=limit_s)
     except subprocess.TimeoutExpired:
         # A test waits for an event that the mistake prevents.
-        return f"{test}: no end after {TIMEOUT_S} s"
+        return f"{test}: no end after {limit_s} s"
     if code == 0:
         return ""
     found = re.search(pattern, output, re.M)
