@@ -57,7 +57,7 @@ def open_view(
             with LogReader(folder, options) as log:
                 yield log
         except PystoreError as error:
-            # The folder is gone when somebody reads about it.
+            # The folder is removed before a caller reads the error.
             _name_store(error, folder, str(target.parent))
             raise
 

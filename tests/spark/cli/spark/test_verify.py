@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pystore.errors import FullError
 from pystore.message.message import Message
 from pystore.spark.verify import output
+from pystore.spark.verify import run as run_module
 from pystore.store.commit_log import CommitLog
 
 pytestmark = pytest.mark.usefixtures("session")
@@ -151,6 +152,25 @@ def test_a_round_that_cannot_be_written_is_printed(
     assert 3 == done.exit_code
     assert f"  CORRUPT: {root} segment {SEGMENT}" in done.stdout.splitlines()
     assert done.stderr.splitlines()[-1].endswith("no space left")
+
+
+def test_a_round_says_how_many_segments_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    After each piece of work, and nothing after the last one.
+    """
+    monkeypatch.setattr(run_module, "_WAVE_BYTES", 0)
+    (root,) = make_replicas(tmp_path, 1, records=400)
+    last = len(list((root / "commitlog").iterdir())) - 1
+
+    ways: list[list[str | Path]] = [[], ["--into", tmp_path / "out"]]
+    for options in ways:
+        done = run("spark", "verify", *options, root)
+
+        assert [
+            f"round 0: {left} segments are left to check" for left in range(last, 0, -1)
+        ] == done.stderr.splitlines()
 
 
 def test_rounds_keep_what_earlier_ones_found(tmp_path: Path) -> None:
