@@ -16,8 +16,7 @@ from pystore.cli.lib.output import echo_json, pairs_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.cli.lib.recovery_text import recovery_json, stranded_text
 from pystore.cli.lib.rocketmq_config import (
-    SETTINGS,
-    VALUES,
+    KEYS,
     adjusted,
     check_store,
     parse_settings,
@@ -70,7 +69,7 @@ Example: what would happen, then do it
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help=f"One setting of that file: {', '.join((*SETTINGS, *VALUES))}.",
+    help=f"One setting of that file: {', '.join(KEYS)}.",
 )
 @json_option
 def recover(

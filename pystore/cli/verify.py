@@ -16,6 +16,7 @@ from pystore.cli.lib.output import echo_json, lines_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.errors import PystoreError
 from pystore.fs.layout import META_NAME
+from pystore.rocketmq.unread import unread_parts
 from pystore.text import count_text, rate_text, seconds_text, size_text
 from pystore.verify import Damage, StoreReport, verify_store
 from pystore.verify.coverage import UNCOVERED_FIELDS
@@ -53,7 +54,7 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
     Records: structure, checksums, and the offset that each record contains. Seals:
     every byte of a sealed segment. Queues: every entry names the right record. For
     records without a property CRC, a line gives the number of bytes that no checksum
-    covers.
+    covers. What pystore does not read, such as RocketMQ's consumequeue_ext, is named.
 
     A torn tail after the end of the log is not damage: every crash leaves one, and
     opening cuts it. After damage the check continues, and reports the bytes that it
@@ -65,7 +66,7 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
     code = DONE
     for store in stores:
         try:
-            report = _verify(store, jobs)
+            report, unread = _verify(store, jobs), unread_parts(store)
         except PystoreError as error:
             # The other stores are checked nevertheless.
             click.echo(f"pystore: {error_line(error)}", err=True)
@@ -76,9 +77,9 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
             code = BAD
         elif report.unknown:
             code = code or UNFINISHED
-        reports.append(_json(report))
+        reports.append(_json(report, unread))
         if not as_json:
-            click.echo(lines_text(_lines(report)))
+            click.echo(lines_text(_lines(report, unread)))
     if as_json:
         echo_json({"stores": reports})
     return code
@@ -89,7 +90,7 @@ def _verify(store: Path, jobs: int) -> StoreReport:
         return verify_store(store, jobs, progress.reach)
 
 
-def _lines(report: StoreReport) -> list[str]:
+def _lines(report: StoreReport, unread: list[str]) -> list[str]:
     queues = report.queues
     rate = rate_text(report.scanned_bytes, report.seconds)
     verdict = verdict_text(
@@ -107,6 +108,7 @@ def _lines(report: StoreReport) -> list[str]:
             f"  compared: {count_text(report.seals)} seals, "
             f"{count_text(queues.entries)} entries of {queues.queues} queues"
         )
+    lines += [f"  note: {part}" for part in unread]
     if queues.other_tags:
         lines.append(
             f"  note: {count_text(queues.other_tags)} entries have another tags code "
@@ -148,7 +150,7 @@ def _damage_text(damage: Damage) -> str:
     return text
 
 
-def _json(report: StoreReport) -> dict[str, Any]:
+def _json(report: StoreReport, unread: list[str]) -> dict[str, Any]:
     queues = report.queues
     return {
         "store": report.path,
@@ -167,6 +169,7 @@ def _json(report: StoreReport) -> dict[str, Any]:
         "queueEntries": queues.entries,
         "missingEntries": queues.missing,
         "otherTagsEntries": queues.other_tags,
+        "unread": unread,
         "tornBytes": report.torn_bytes,
         "tornReason": report.torn_reason,
         "damages": [

@@ -143,6 +143,8 @@ class RocketmqEvidence:
         is_index_safe: ``messageIndexEnable`` and ``messageIndexSafe``.
         force_property_crc: ``forceVerifyPropCRC``.
         check_crc: ``checkCRCOnRecover``.
+        segments_max: ``commitLogRecoverMaxNum`` of RocketMQ 5.5; 0: no limit, as in
+            RocketMQ 5.3.
     """
 
     is_abort: bool
@@ -151,6 +153,7 @@ class RocketmqEvidence:
     is_index_safe: bool = False
     force_property_crc: bool = False
     check_crc: bool = True
+    segments_max: int = 0
 
     @property
     def checks(self) -> Check:
@@ -170,9 +173,12 @@ def start_offset(log: LogView, opening: RocketmqEvidence) -> int:
 
     After a clean stop it is the newest segment that begins at or below the dispatch
     point; otherwise the newest one with a first record that the checkpoint covers, by
-    its offset (RocketMQ 5.5.0) or by its times; else the oldest.
+    its offset (RocketMQ 5.5.0) or by its times; else the oldest. RocketMQ 5.5 looks at
+    the newest segments only.
     """
-    for base in reversed(log.bases):
+    for count, base in enumerate(reversed(log.bases), 1):
+        if count == opening.segments_max:
+            return base
         if opening.is_abort:
             if _is_covered(log.raw(base, 76), base, opening):
                 return base

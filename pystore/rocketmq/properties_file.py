@@ -1,10 +1,11 @@
 """
 Java properties files: ``broker.conf`` and ``controller.properties``.
 
-The library has Java's rules for escapes, continuation lines and separators. Three
+The library has Java's rules for escapes, continuation lines and separators. Four
 things differ from Java: a file may be UTF-8 (else it is Latin-1, as in Java), white
-space after a value is no part of it, and a file is refused for a line that is neither
-``name=value`` nor ``name:value``: Java reads any text as names.
+space after a value is no part of it, a comment of XML before the first line is passed
+over, as RocketMQ ships one in a ``controller-n2.conf``, and a file is refused for a
+line that is neither ``name=value`` nor ``name:value``: Java reads any text as names.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pystore.errors import InvalidError
 
 __all__ = ["parse_properties_text", "read_properties_file"]
 
+_find_xml_comment = re.compile(r"\s*<!--.*?-->", re.DOTALL).match
 _find_control = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]").search
 
 
@@ -41,6 +43,9 @@ def read_properties_file(path: Path) -> dict[str, str]:
     except UnicodeDecodeError:
         # Java's own encoding, in which every byte is a character.
         text = raw.decode("latin-1")
+    if comment := _find_xml_comment(text):
+        # The lines keep their numbers.
+        text = "\n" * comment[0].count("\n") + text[comment.end() :]
     found = parse_properties_text(text, str(path))
     _check_lines(path, text)
     return found

@@ -82,3 +82,30 @@ def test_the_notebook_plots_the_time_of_the_broker_and_checks_on_spark(
     assert "orders" == names["label_of"]("orders")
     assert 28 == len(names["label_of"]("a" * 127))
     assert code.count("label=label_of(topic)") == 2
+
+
+def test_the_notebook_plots_names_in_an_installed_asian_font(
+    cells: list[dict[str, Any]],
+) -> None:
+    """
+    Behind the usual one, which has no Chinese, Japanese or Korean letters.
+    """
+    tree = ast.parse("\n".join(_code(cells)))
+    (asian,) = (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ASIAN"
+    )
+    (family,) = (
+        value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "font.family"
+    )
+    names = {
+        "ASIAN": ast.literal_eval(asian),
+        "installed": {"DejaVu Sans", "Comic Sans MS", "Noto Sans CJK JP"},
+    }
+
+    assert ["DejaVu Sans", "Noto Sans CJK JP"] == eval(ast.unparse(family), names)

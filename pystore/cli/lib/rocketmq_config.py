@@ -16,8 +16,8 @@ from pystore.message.properties import parse_delay_levels
 from pystore.recovery.rocketmq import RocketmqEvidence
 
 __all__ = [
+    "KEYS",
     "SETTINGS",
-    "VALUES",
     "BrokerValues",
     "adjusted",
     "check_store",
@@ -33,8 +33,22 @@ SETTINGS = {
 }
 """The keys that have an effect, with RocketMQ's defaults."""
 
+_SEGMENTS_MAX = "commitLogRecoverMaxNum"
+_SEGMENTS_DEFAULT = 10  # for 0 and less
+
 VALUES = ("messageDelayLevel", "mappedFileSizeConsumeQueue")
 """The keys that decide how missing queue entries and queue files are built."""
+
+KEYS = (*SETTINGS, _SEGMENTS_MAX, *VALUES)
+"""All keys that have an effect."""
+
+_OTHER_RECOVERIES = {
+    "checkCommitLogOffsetOnRecover": (
+        "ends the log at a record that contains an offset of another segment"
+    ),
+    "enableAcceleratedRecovery": "begins behind the records that have queue entries",
+}
+"""Switches of RocketMQ 5.5, and what its recovery does with them after a crash."""
 
 
 class BrokerValues(TypedDict, total=False):
@@ -113,9 +127,10 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for text in texts:
         name, separator, value = text.partition("=")
-        if not separator or name not in (*SETTINGS, *VALUES):
-            known = ", ".join((*SETTINGS, *VALUES))
-            raise InvalidError(f"{text!r} is not key=value with one of {known}")
+        if not separator or name not in KEYS:
+            raise InvalidError(
+                f"{text!r} is not key=value with one of {', '.join(KEYS)}"
+            )
         found[name] = value
     return found
 
@@ -125,17 +140,39 @@ def adjusted(opening: RocketmqEvidence, texts: Mapping[str, str]) -> RocketmqEvi
     Returns *opening* with this configuration; other keys are ignored.
 
     Raises:
-        InvalidError: a value is neither true nor false.
+        InvalidError: RocketMQ does not start with such a value, or its end is not
+            computed with it.
     """
-    values = dict(SETTINGS)
-    for name in SETTINGS.keys() & texts.keys():
-        text = texts[name].lower()
-        if text not in ("true", "false"):
-            raise InvalidError(f"{name}={texts[name]} is neither true nor false")
-        values[name] = text == "true"
+    values = {name: _switch(texts, name) for name in SETTINGS}
+    for name, deed in _OTHER_RECOVERIES.items():
+        if opening.is_abort and _switch(texts, name):
+            raise InvalidError(
+                f"{name}={texts[name]}: after a crash RocketMQ's recovery then {deed}, "
+                "and pystore does not compute that end: leave the line out to see the "
+                "end without it"
+            )
     return replace(
         opening,
         is_index_safe=values["messageIndexEnable"] and values["messageIndexSafe"],
         force_property_crc=values["forceVerifyPropCRC"],
         check_crc=values["checkCRCOnRecover"],
+        segments_max=_segments_max(texts),
     )
+
+
+def _switch(texts: Mapping[str, str], name: str) -> bool:
+    if name not in texts:
+        return SETTINGS.get(name, False)
+    text = texts[name].lower()
+    if text not in ("true", "false"):
+        raise InvalidError(f"{name}={texts[name]} is neither true nor false")
+    return text == "true"
+
+
+def _segments_max(texts: Mapping[str, str]) -> int:
+    if _SEGMENTS_MAX not in texts:
+        return 0
+    found = parse_java_int(texts[_SEGMENTS_MAX])
+    if found is None:
+        raise InvalidError(f"{_SEGMENTS_MAX}={texts[_SEGMENTS_MAX]} is no whole number")
+    return found if found > 0 else _SEGMENTS_DEFAULT

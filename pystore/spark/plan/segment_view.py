@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.errors import NotAStoreError
+from pystore.errors import NotAStoreError, PystoreError
 from pystore.fs.layout import COMMIT_LOG, segment_name
 
 __all__ = ["open_view", "segment_name"]
@@ -30,7 +30,8 @@ def open_view(
     root: str | Path, bases: Iterable[int], options: LogOptions | None = None
 ) -> Iterator[LogReader]:
     """
-    Opens these segments as a log; none may be missing between them.
+    Opens these segments as a log; none may be missing between them. Errors name the
+    files of the store, not the links to them.
 
     Args:
         root: of the store.
@@ -52,5 +53,16 @@ def open_view(
                     f"{path}: the segment was deleted", offset=base, path=str(path)
                 )
             os.symlink(path, links / segment_name(base))
-        with LogReader(folder, options) as log:
-            yield log
+        try:
+            with LogReader(folder, options) as log:
+                yield log
+        except PystoreError as error:
+            # The folder is removed before a caller reads the error.
+            _name_store(error, folder, str(target.parent))
+            raise
+
+
+def _name_store(error: PystoreError, folder: str, root: str) -> None:
+    error.args = (str(error).replace(folder, root),)
+    if error.path is not None:
+        error.path = error.path.replace(folder, root)

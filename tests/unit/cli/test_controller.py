@@ -156,16 +156,27 @@ def test_a_binary_configuration_is_refused(
     assert f"{path} {expected}" in result.stderr
 
 
-PEERS = "n0-127.0.0.1:19877;n1-127.0.0.1:19868;n2-127.0.0.1:19886"
+SHIPPED = (
+    "controllerDLegerGroup = group1\n"
+    "controllerDLegerPeers = "
+    "n0-127.0.0.1:9878;n1-127.0.0.1:9868;n2-127.0.0.1:9858\n"
+    "controllerDLegerSelfId = "
+)
+"""What RocketMQ's conf/controller/cluster-3n-independent/controller-n*.conf set."""
+
+HEAD = "<!--\n  The terms of a license, as in:\n\n      http://example.org\n  -->\n\n"
+"""A controller-n2.conf of RocketMQ begins so, though it is a properties file."""
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"controllerDLegerPeers = {PEERS}\ncontrollerDLegerSelfId = n0\n",
+        f"# The terms of a license\n\n{SHIPPED}n0\n",
+        f"# The terms of a license\n\n{SHIPPED}n1\n",
+        f"{HEAD}{SHIPPED}n2\n",
         "jRaftServerId = h:1\njRaftInitConf = h:1,h:2,h:3\n",
     ],
-    ids=["DLedger", "jRaft"],
+    ids=["controller-n0", "controller-n1", "controller-n2", "jRaft"],
 )
 def test_a_file_of_three_controllers_starts_none(tmp_path: Path, text: str) -> None:
     """Each would lead; the line says what to do."""

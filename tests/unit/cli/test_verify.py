@@ -37,6 +37,24 @@ def test_every_golden_store_passes(
     assert result.stdout.startswith(f"{golden_root}: whole: ")
 
 
+def test_what_is_not_read_is_a_note(golden_root: Path) -> None:
+    """
+    A verdict says nothing about RocketMQ's extensions of queue entries.
+    """
+    before = run_json("verify", golden_root)["stores"][0]["unread"]
+    extension = golden_root / "consumequeue_ext" / "T" / "0"
+    extension.mkdir(parents=True)
+    (extension / f"{0:020d}").write_bytes(bytes(100))
+
+    (found,) = run_json("verify", golden_root)["stores"]
+    lines = run("verify", golden_root).stdout.splitlines()
+
+    (part,) = set(found["unread"]) - set(before)
+    assert part.startswith("consumequeue_ext: extensions of queue entries")
+    assert f"  note: {part}" in lines
+    assert "whole" == found["verdict"]
+
+
 def test_one_damaged_store_of_several_is_found_and_the_others_checked(
     tmp_path: Path,
 ) -> None:

@@ -73,6 +73,24 @@ def test_a_change_is_there_after_opening_again(meta: Path) -> None:
         assert Bounds(10, 9, "boot", "mount") == view.read(BOUNDS)
 
 
+def test_an_opening_writes_the_pages_in_use_again(meta: Path) -> None:
+    """
+    A12: after a failed sync of an earlier process they may be in memory only. A reader
+    writes nothing.
+    """
+    data = meta / "lmdb" / "data.mdb"
+    with MetaStore.open(meta) as checkpoint:
+        promise(checkpoint, 1)
+    before = data.read_bytes()
+
+    os.utime(data, (0, 0))
+    with MetaStore.open_read_only(meta):
+        assert 0 == data.stat().st_mtime
+    with MetaStore.open(meta):
+        assert data.stat().st_mtime > 0
+    assert before == data.read_bytes()
+
+
 def test_a_change_that_raises_leaves_nothing(checkpoint: MetaStore) -> None:
     """All of it or none of it."""
 

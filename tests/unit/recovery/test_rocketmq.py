@@ -237,6 +237,28 @@ def test_after_a_halt_recovery_starts_where_the_checkpoint_vouches(
     assert log.bases[2] == start(late, late, first_ms[2], safe=True)
 
 
+@pytest.mark.parametrize("is_abort", [True, False])
+def test_rocketmq_5_5_looks_at_the_newest_segments_only(
+    halted: Damaged, *, is_abort: bool
+) -> None:
+    """
+    So a bad record below them does not end its log (``commitLogRecoverMaxNum``).
+    """
+    log, bases = halted.log, halted.log.bases
+    opening = RocketmqEvidence(is_abort=is_abort)
+    starts = [
+        start_offset(log, dataclasses.replace(opening, segments_max=most))
+        for most in range(len(bases) + 2)
+    ]
+    whole = rocketmq_end(log, opening)
+    log.segments[bases[1]] = bytes(log.segment_size)
+
+    assert [bases[0], *reversed(bases), bases[0]] == starts
+    assert bases[1] == rocketmq_end(log, opening)
+    limited = dataclasses.replace(opening, segments_max=len(bases) - 2)
+    assert whole == rocketmq_end(log, limited)
+
+
 def test_a_log_without_segments_ends_at_zero() -> None:
     """
     RocketMQ starts anew there.

@@ -74,6 +74,8 @@ def test_an_invalid_escape_is_refused_with_its_source() -> None:
         ("a = 1\nlong = b,\\\n c\nalone\n", 4, "alone"),
         ("# pystore\n\n## Install\n\npip install it\n", 5, "pip install it"),
         ("<html>\n", 1, "<html>"),
+        ("<!--\n Some terms\n-->\n\na = 1\nalone\n", 6, "alone"),
+        ("<!-- Some terms\na = 1\n", 1, "<!-- Some terms"),
     ],
 )
 def test_a_text_that_is_no_configuration_is_refused_with_its_line(

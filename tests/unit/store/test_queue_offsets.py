@@ -96,6 +96,36 @@ def test_no_queue_offset_is_given_twice(
     assert [] == report.damages
 
 
+@pytest.mark.parametrize(
+    ("has_queues", "expected"), [(True, 5), (False, 0)], ids=["store", "log"]
+)
+def test_without_the_metadata_queues_tell_how_offsets_go_on(
+    tmp_path: Path, *, has_queues: bool, expected: int
+) -> None:
+    """
+    Retention took all records of a queue: in a log without consume queues only the
+    metadata knew its end, as docs/operations.md says.
+    """
+    kind: type[Store | CommitLog] = Store if has_queues else CommitLog
+    with kind(tmp_path, segment_size=SEGMENT) as store:
+        log = store.log if isinstance(store, Store) else store
+        log.append_batch([Message("idle", b"x")] * 5)
+        log.append_batch([Message("t", bytes(100))] * 60)
+        log.append_batch([Message("t", bytes(100))] * 60)
+        log.sync()
+        store.keep()
+        log.delete_before(log.end_offset)
+        assert log.min_offset > 0
+    shutil.rmtree(tmp_path / "meta")
+
+    with kind(tmp_path) as store:
+        log = store.log if isinstance(store, Store) else store
+        assert (
+            expected == log.read(log.append(Message("idle", b"x")).offset).queue_offset
+        )
+        assert 120 == log.read(log.append(Message("t", b"x")).offset).queue_offset
+
+
 def test_lost_records_leave_a_gap_in_their_queue(tmp_path: Path) -> None:
     """
     A consumer that stood behind them goes on with the next record.

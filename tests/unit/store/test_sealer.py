@@ -11,8 +11,10 @@ from lib.store.stores import SEGMENT, fill
 
 from pystore.errors import CorruptError
 from pystore.seals import NO_CHAIN, list_seals, read_seal, verify_seal
+from pystore.store import sealer
 from pystore.store.commit_log import CommitLog
 from pystore.store.sealer import DEFAULT_GROUP, seal_next
+from pystore.store.store import Store
 
 
 def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> None:
@@ -62,6 +64,34 @@ def test_damage_is_never_sealed(tmp_path: Path, at: int, content: bytes) -> None
 
         assert offsets[3] == caught.value.offset
         assert seal_next(log.writer)
+
+
+def test_the_folder_of_the_seals_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The maintenance calls `keep` each second, and there can be thousands of seals.
+    """
+    listed: list[Path] = []
+
+    def list_and_note(directory: Path) -> list[int]:
+        listed.append(directory)
+        return list_seals(directory)
+
+    monkeypatch.setattr(sealer, "list_seals", list_and_note)
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        for first in range(0, 1000, 100):
+            fill(store.log, 100, first)
+            store.log.sync()
+            store.keep()
+            store.keep()
+        bases = store.log.reader.segments()[:-1]
+
+    directory = root / "meta" / "seals"
+    assert len(bases) > 1
+    assert bases == list_seals(directory)
+    assert [directory] == listed
 
 
 def test_a_cut_removes_the_seals_of_cut_segments(tmp_path: Path) -> None:

@@ -16,9 +16,13 @@ import pytest
 from lib.command_line import run, run_json
 from lib.oracle.golden_data import STORES
 from lib.spark.verify_job import SEGMENT, make_replicas
+from lib.store.segment_files import flip, segment
 from pyspark.sql import SparkSession
 
+from pystore.errors import FullError
 from pystore.message.message import Message
+from pystore.spark.verify import output
+from pystore.spark.verify import run as run_module
 from pystore.store.commit_log import CommitLog
 
 pytestmark = pytest.mark.usefixtures("session")
@@ -127,6 +131,46 @@ def test_rounds_under_a_budget_continue_where_the_last_one_ended(
     seen = [(row["round"], row["segment"]) for row in rows]
     assert [(0, 0), (0, SEGMENT), (1, 2 * SEGMENT), (1, 3 * SEGMENT)] == seen[:4]
     assert 4 * SEGMENT in {segment for _, segment in seen}
+
+
+def test_a_round_that_cannot_be_written_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Hours of reading are not lost with the disk that the report needs.
+    """
+
+    def refuse(*_: object) -> None:
+        raise FullError("no space left", path=str(tmp_path))
+
+    monkeypatch.setattr(output, "write_output", refuse)
+    (root,) = make_replicas(tmp_path, 1, records=600)
+    flip(segment(root, SEGMENT), 30_000)
+
+    done = run("spark", "verify", "--into", tmp_path / "out", root)
+
+    assert 3 == done.exit_code
+    assert f"  CORRUPT: {root} segment {SEGMENT}" in done.stdout.splitlines()
+    assert done.stderr.splitlines()[-1].endswith("no space left")
+
+
+def test_a_round_says_how_many_segments_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    After each piece of work, and nothing after the last one.
+    """
+    monkeypatch.setattr(run_module, "_WAVE_BYTES", 0)
+    (root,) = make_replicas(tmp_path, 1, records=400)
+    last = len(list((root / "commitlog").iterdir())) - 1
+
+    ways: list[list[str | Path]] = [[], ["--into", tmp_path / "out"]]
+    for options in ways:
+        done = run("spark", "verify", *options, root)
+
+        assert [
+            f"round 0: {left} segments are left to check" for left in range(last, 0, -1)
+        ] == done.stderr.splitlines()
 
 
 def test_rounds_keep_what_earlier_ones_found(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_setting_without_an_effect_is_refused(text: str) -> None:
 
 def test_a_value_is_true_or_false() -> None:
     """
-    All four settings are switches.
+    For the four switches.
     """
     assert dict.fromkeys(SETTINGS, "true") == parse_settings(
         tuple(f"{name}=true" for name in SETTINGS)
@@ -129,6 +129,49 @@ def test_the_configuration_of_a_store_that_is_not_read_is_refused(
         check_store(texts, Path("/data/store"), 65536)
 
     assert next(iter(texts)) in str(caught.value)
+
+
+def test_the_limit_of_rocketmq_5_5_s_recovery_is_read() -> None:
+    """
+    Without the key there is none, as in 5.3; 0 and less are its default.
+    """
+    opening = RocketmqEvidence(is_abort=True)
+    name = "commitLogRecoverMaxNum"
+
+    assert [3, 10, 10] == [
+        adjusted(opening, {name: text}).segments_max for text in ("3", "0", "-1")
+    ]
+    assert 0 == adjusted(opening, {}).segments_max
+    assert {name: "3"} == parse_settings((f"{name}=3",))
+    with pytest.raises(InvalidError, match=f"{name}=all is no whole number"):
+        adjusted(opening, {name: "all"})
+
+
+@pytest.mark.parametrize(
+    "name", ["checkCommitLogOffsetOnRecover", "enableAcceleratedRecovery"]
+)
+def test_a_setting_that_moves_rocketmqs_end_unseen_is_refused(name: str) -> None:
+    """
+    After a crash only, and only if it is on.
+    """
+    opening = RocketmqEvidence(is_abort=True)
+    with pytest.raises(InvalidError, match=f"^{name}=True: after a crash"):
+        adjusted(opening, {name: "True"})
+
+    assert opening == adjusted(opening, {name: "false"})
+    closed = RocketmqEvidence(is_abort=False)
+    assert closed == adjusted(closed, {name: "true"})
+
+
+def test_a_setting_of_rocketmq_5_5_without_an_effect_on_the_log_is_taken() -> None:
+    """
+    How bytes are written, and Lite Topics, which are light queues.
+    """
+    texts = {"writeWithoutMmap": "true", "enableLmq": "true", "enableMultiDispatch": ""}
+    opening = RocketmqEvidence(is_abort=True)
+
+    check_store(texts, Path("/data/store"), 65536)
+    assert opening == adjusted(opening, texts)
 
 
 def test_the_configuration_of_this_store_is_taken() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lib.spark.verify_job import SEGMENT, make_replicas
 
-from pystore.errors import PystoreError
+from pystore.errors import CorruptError, NotAStoreError, PystoreError
 from pystore.fs.layout import segment_name
 from pystore.spark.plan.segment_view import open_view
 
@@ -129,3 +129,21 @@ def test_a_view_of_a_deleted_segment_is_an_error(root: Path) -> None:
 
     with pytest.raises(PystoreError), open_view(root, [0]) as log:
         log.acquire(0)
+
+
+def test_an_error_names_the_file_of_the_store(root: Path) -> None:
+    """
+    The folder of the links is gone when it is read; the error keeps its type.
+    """
+    path = root / "commitlog" / segment_name(SEGMENT)
+    path.unlink()
+    path.mkdir()
+
+    with pytest.raises(NotAStoreError) as opening, open_view(root, [SEGMENT]):
+        pass
+    with pytest.raises(CorruptError) as within, open_view(root, [0]) as log:
+        raise CorruptError(f"{log.path}: bad", path=log.path)
+
+    assert str(opening.value).startswith(f"{path}: not a regular file")
+    assert str(root) == opening.value.path
+    assert (f"{root}: bad", str(root)) == (str(within.value), within.value.path)

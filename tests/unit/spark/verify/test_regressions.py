@@ -235,3 +235,22 @@ def test_a_bad_last_record_of_a_closed_copy_is_damage(tmp_path: Path) -> None:
     verdict_words = by_word(verdicts)
     assert [("c", SEGMENT)] == verdict_words.pop("CORRUPT")
     assert {"OK"} == set(verdict_words)
+
+
+def test_a_bad_last_record_of_a_closed_copy_is_damage_without_a_replica(
+    tmp_path: Path,
+) -> None:
+    """
+    It was closed, and its metadata tells where it ended: nothing is torn there.
+    """
+    (root,) = make_replicas(tmp_path, 1, records=300)
+    copy = shutil.copytree(root, tmp_path / "copy")
+    start = offsets(copy, SEGMENT, SEGMENT)[-1]
+    flip(segment(copy, SEGMENT), start % SEGMENT + 120)
+
+    verdicts = check(copy, replicas="none")
+
+    assert {
+        "CORRUPT": [("copy", SEGMENT)],
+        "UNSEALED": [("copy", 0)],
+    } == by_word(verdicts)

@@ -189,7 +189,7 @@ def test_an_unreadable_range_or_segment_is_an_error_in_the_result(
     small: Path, what: str
 ) -> None:
     """
-    The error is one line, and no exception is raised.
+    The error is one line, names no temporary folder, and no exception is raised.
     """
     path = segment(small, SEGMENT)
     path.unlink()
@@ -204,6 +204,7 @@ def test_an_unreadable_range_or_segment_is_an_error_in_the_result(
 
     assert found.error
     assert "\n" not in found.error
+    assert "pystore-view" not in found.error
     assert found.report is None
     assert not found.is_sealed_whole
 
