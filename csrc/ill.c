@@ -19,13 +19,15 @@ static const ps_segment *first_ill(const ps_segments *list, uint64_t from) {
 /* A segment that only the live page knows of. */
 static int32_t find_missing(ps_log *log, uint64_t from, uint64_t *offset,
                             uint64_t *end, ps_error *error) {
-  const ps_segments *list = &log->segments;
+  ps_segments *list = &log->segments;
   ps_error found;
   ps_segment *segment = NULL;
   uint64_t stop = ps_log_read_end(log);
-  uint64_t least = atomic_load(&log->page->min_offset);
+  /* The end that a reader was given says nothing of the beginning. */
+  uint64_t least = ps_log_follows(log) ? atomic_load(&log->page->min_offset)
+                                       : ps_segments_end(list);
   uint64_t at = from > least ? from : least;
-  if (at >= stop || !ps_log_follows(log))
+  if (at >= stop)
     return 0;
   ps_status status = ps_log_find_segment(log, at, &segment, &found);
   if (status == PS_OK)

@@ -149,7 +149,8 @@ ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error) {
   if (log->options.mode == PS_MODE_WRITE)
     status =
         ps_fail(error, PS_E_INVALID, end, "only a reader's end can be set");
-  else if (end > ps_segments_end(&log->segments))
+  else if (end > ps_segments_end(&log->segments) &&
+           !(log->segments.takes_ill && ps_segments_end(&log->segments) > 0))
     status = ps_fail(error, PS_E_RANGE, end,
                      "end %" PRIu64 " is past the last segment", end);
   else if (atomic_load(&log->awaiting) != PS_AWAIT_OVER)

@@ -28,14 +28,17 @@ static ps_status follow(ps_log *log, int32_t is_needed, ps_error *error) {
                              error);
 }
 
-/* Has a segment that the live page says to be there no file? It is the first or
- * the last, or all are gone. */
+/* Has a segment that the live page, or the end that a reader was given, says to
+ * be there no file? It is the first or the last, or all are gone. */
 static int32_t is_missing(ps_log *log, uint64_t offset) {
-  const ps_segments *list = &log->segments;
-  if (!list->takes_ill || !ps_log_follows(log))
+  ps_segments *list = &log->segments;
+  if (!list->takes_ill || offset >= ps_log_read_end(log))
     return 0;
-  return offset < ps_log_read_end(log) &&
-         offset >= atomic_load(&log->page->min_offset) &&
+  if (!ps_log_follows(log)) {
+    uint64_t end = ps_segments_end(list);
+    return end > 0 && offset >= end;
+  }
+  return offset >= atomic_load(&log->page->min_offset) &&
          ps_log_generation(log) == atomic_load(&list->generation);
 }
 

@@ -161,7 +161,8 @@ class LogReader:
 
     def limit(self, end: int) -> None:
         """
-        Sets the end of a log without a live page, or until a writer begins.
+        Sets the end of a log without a live page, or until a writer begins. Behind the
+        last segment it makes the missing ones ill, if the reader serves an ill log.
 
         Raises:
             InvalidError: the log is open for writing.

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pystore.consumequeue.queue import ENTRY_SIZE
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
+from pystore.errors import PystoreError
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import LIVE_NAME, META_NAME, require_store, store_root
 from pystore.metastore.database import MetaStore
@@ -32,12 +34,17 @@ from pystore.recovery.state import (
     opening_of,
     reasons_against,
 )
-from pystore.recovery.stored_bounds import bounds_of, clean_mark, lost_beginning
+from pystore.recovery.stored_bounds import (
+    bounds_of,
+    clean_mark,
+    lost_beginning,
+    stored_end,
+)
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.replicaset import Incarnation
 from pystore.stored_names import public
 
-__all__ = ["Inspection", "find_bounds", "inspect"]
+__all__ = ["Inspection", "find_bounds", "find_stored_end", "inspect"]
 
 
 @public
@@ -141,6 +148,32 @@ def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
         if mark is not None:
             return StoreBounds(Bound(mark.end_offset, "clean mark"), lost)
         return StoreBounds(bounds_of(recovery_input, view).bound, lost)
+
+
+def find_stored_end(root: Path) -> int:
+    """
+    The end that pystore stored as synced, for a reader without a valid live page (A16);
+    0: none, or the metadata cannot be read, which an opening for writing reports.
+
+    Args:
+        root: the directory of the store.
+    """
+    if not (root / META_NAME).is_dir():
+        return 0
+    # The queues have no part in it.
+    queues = ConsumeQueues(root, ENTRY_SIZE)
+    try:
+        with _state(root, lambda one: one, serves_ill=True, queues=queues) as (
+            found,
+            _,
+        ):
+            stored = None if found.view is None else stored_end(found, found.view)
+    except PystoreError:
+        # The reader serves what it finds, as from a store of RocketMQ.
+        return 0
+    finally:
+        queues.close()
+    return 0 if stored is None else stored.offset
 
 
 @contextmanager

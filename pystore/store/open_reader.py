@@ -3,10 +3,10 @@ Opening a store for reading, also while another process writes it.
 
 The live page has the end for readers, if it was written in this boot and on this
 mount, and no other program wrote since. Otherwise a scan of the newest segment with a
-record finds the end (A4), which holds until a writer begins: then the reader follows it
-like any other.
+record finds the end (A4), or the metadata knows that there was more (A16). That end
+holds until a writer begins: then the reader follows it like any other.
 
-Nothing is written, no lock is taken, LMDB is not opened.
+Nothing is written, no lock is taken, of LMDB a copy is read.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pystore.fs.atomic import storage_error
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
 from pystore.fs.regular_file import read_regular
+from pystore.recovery.dry_run import find_stored_end
 from pystore.recovery.segments import Segments
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.store.report import RecoveryReport
@@ -54,8 +55,13 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     if seen is not None:
         boot = boot_of(root)
         log.await_writer(seen._replace(boot_id=boot.boot_id, mount_id=boot.mount_id))
-    end, reason = find_end(Segments(log))
-    log.limit(end)
+    segments = Segments(log)
+    end, reason = find_end(segments)
+    stored = find_stored_end(root)
+    if not options.serves_ill:
+        # A reader of whole logs takes the segments that are there.
+        stored = min(stored, segments.end)
+    log.limit(max(end, stored))
     ends = log.ends()
     return log, RecoveryReport(
         min_offset=ends.min_offset, end_offset=ends.published_end, cut_reason=reason

@@ -31,6 +31,7 @@ from pystore.errors import (
     OffsetOutOfRange,
     PystoreError,
 )
+from pystore.recovery.dry_run import find_stored_end
 from pystore.verify import verify_store
 
 NOBODY = 65534
@@ -184,9 +185,13 @@ class _Case(NamedTuple):
     def is_seen(self) -> bool:
         """
         Whether a reader can know of it: in another boot no file says where the log
-        began or ended, if its first or last segment has gone.
+        began, if its first segment has gone, nor where it ended, if no more of the last
+        one was stored as synced.
         """
-        is_at_end = self.base in (self.bases[0], self.bases[-1])
+        is_at_end = self.base == self.bases[0] or (
+            self.base == self.bases[-1]
+            and find_stored_end(self.kept.root) <= self.base + self.left
+        )
         has_file = os.path.lexists(self.path) and not (
             self.base == self.bases[-1]
             and self.path.is_file()

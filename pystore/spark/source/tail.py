@@ -33,6 +33,7 @@ from pystore.fs.atomic import storage_error
 from pystore.fs.boot import boot_of
 from pystore.fs.cut_history import read_cuts
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
+from pystore.recovery.dry_run import find_stored_end
 from pystore.recovery.segments import Segments
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.spark.plan.confirmed import confirmed_end
@@ -309,6 +310,7 @@ class FollowedStore:
         if live is None:
             with LogReader(store, _OPTIONS) as log:
                 end = self._find_end(log)
+                end = max(end, find_stored_end(self._root))
                 log.limit(end)
                 ends = log.ends()
                 top = end if self._published else self._confirmed(ends, is_live=False)

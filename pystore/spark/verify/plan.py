@@ -15,7 +15,11 @@ from typing import NamedTuple
 
 import xxhash
 
-from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
+from pystore.consumequeue.queues import (
+    ConsumeQueues,
+    found_file_size,
+    queue_file_size_of,
+)
 from pystore.core.live_page import LiveWords
 from pystore.core.lock import running_writer
 from pystore.core.log_reader import LogReader
@@ -193,6 +197,7 @@ def _plan_once(root: Path, group: str) -> StorePlan | None:
     generation = None if page is None else page.read().cut_generation
     table = _read_table(root, findings)
     dispatched_end = find_dispatched(root)
+    queue_file_size = found_file_size(root)
     words = None if page is None else page.read()
     listing = list_segments(root)
     is_written = words is not None
@@ -207,6 +212,8 @@ def _plan_once(root: Path, group: str) -> StorePlan | None:
         return None
     if is_written and page is not None and page.read().cut_generation != generation:
         return None
+    if is_written and found_file_size(root) != queue_file_size:
+        return None  # the first queue files appeared
     seals = SealCheck(root)
     findings += [Finding("seal", None, one.reason) for one in seals.damages]
     findings += [finding_of(one) for one in seen.damages]
@@ -272,10 +279,12 @@ def _look(
             folder = str(queues.folder)
             damages.append(Damage(folder, None, queue_problem, part="queue"))
         lengths = {} if queue_problem else queues.lengths()
+        # A writer that makes its first queue has a folder of it before a file.
+        is_size_known = not is_written or found_file_size(root) is not None
         share = StoreShare(
             store=str(root),
             group=group,
-            has_queues=not queue_problem and len(queues) > 0,
+            has_queues=not queue_problem and len(queues) > 0 and is_size_known,
             queue_file_size=queues.file_size,
             torn_from=bound.offset if isinstance(bound, Bound) else bound.bound,
         )

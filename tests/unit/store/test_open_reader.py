@@ -12,9 +12,11 @@ import pytest
 from lib.oracle.golden_data import STORES, GoldenStore
 from lib.store.cold_files import files_of, make_cold, pages_in_memory
 from lib.store.paused_opening import paused_opening
+from lib.store.segment_files import restart_machine, segment, write
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
-from pystore.errors import CutError
+from pystore import arrow_reader
+from pystore.errors import CorruptError, CutError
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 
@@ -234,3 +236,78 @@ def test_a_scan_hears_of_a_cut_between_two_of_its_arrays(tmp_path: Path) -> None
                     next(scan)
             for scan in lower:
                 assert b"other     0" == log.read(int(next(scan)["offset"][0])).body
+
+
+def test_after_a_restart_a_reader_knows_that_the_newest_segment_is_missing(
+    tmp_path: Path,
+) -> None:
+    """
+    The metadata has the end that was stored as synced: what is missing below is ill for
+    a scan, and the rest is served.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 1500)
+        end = log.end_offset
+    restart_machine(root)
+    base = end - end % SEGMENT
+    segment(root, base).unlink()
+    here = [one for one in offsets if one < base]
+
+    with CommitLog(root, mode="r") as log:
+        (ill,) = log.ill
+        assert (base, end) == (ill.offset, ill.end)
+        assert end == log.end_offset
+        with pytest.raises(CorruptError, match=segment(root, base).name) as caught:
+            list(log.scan())
+        assert base == caught.value.offset
+        assert here == [
+            offset
+            for rows in log.scan_past_damage()
+            for offset in rows["offset"].tolist()
+        ]
+    reported = arrow_reader(root, columns=["offset", "damage"], on_damage="report")
+    *whole, damaged = reported.read_all().to_pylist()
+    assert here == [row["offset"] for row in whole]
+    assert base == damaged["offset"]
+    assert damaged["damage"]
+
+
+def test_after_a_restart_a_reader_raises_at_records_that_are_zeros(
+    tmp_path: Path,
+) -> None:
+    """
+    The newest segment lost its last records; the metadata knows of them.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 20)
+        end = log.end_offset
+    restart_machine(root)
+    write(segment(root, 0), offsets[15], bytes(end - offsets[15]))
+
+    with (
+        CommitLog(root, mode="r") as log,
+        pytest.raises(
+            CorruptError, match=f"nothing was written at offset {offsets[15]}"
+        ),
+    ):
+        list(log.scan())
+
+
+def test_after_a_cut_and_a_restart_a_reader_reads_the_shorter_log(
+    tmp_path: Path,
+) -> None:
+    """
+    A cut stores the lower end first.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 1500)
+        log.sync()
+        log.cut(offsets[700])
+    restart_machine(root)
+
+    with CommitLog(root, mode="r") as log:
+        assert () == log.ill
+        assert 700 == sum(len(rows) for rows in log.scan())

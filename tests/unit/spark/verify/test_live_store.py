@@ -16,6 +16,7 @@ import pytest
 from lib.spark.verify_job import check, run_here
 
 import pystore.spark.verify.plan as planning
+from pystore.consumequeue.queues import queue_file_size_of
 from pystore.message.message import Message
 from pystore.spark.verify.plan import plan_store
 from pystore.spark.verify.run import verify_stores
@@ -121,6 +122,54 @@ def test_a_segment_that_begins_while_a_store_is_planned_is_not_missing(
         verdicts = check(root)
 
     assert {"UNSEALED"} == {str(one.verdict) for one in verdicts}
+
+
+@pytest.mark.parametrize("is_folder_there", [False, True])
+def test_the_first_queue_files_after_the_plan_are_no_finding(
+    tmp_path: Path, *, is_folder_there: bool
+) -> None:
+    """
+    Nothing said how large they would be.
+    """
+    root = tmp_path / "a"
+
+    def run_dispatched(
+        tasks: Sequence[Any], function: Callable[[Any], Any], size: Callable[[Any], int]
+    ) -> list[Any]:
+        store.dispatch()
+        return run_here(tasks, function, size)
+
+    with Store(root, segment_size=SEGMENT, queue_file_bytes=400) as store:
+        for _ in range(100):
+            store.log.append(Message("T", b"x" * 1000))
+        if is_folder_there:
+            (root / "consumequeue" / "T" / "0").mkdir(parents=True)
+        verdicts = verify_stores(run_dispatched, [str(root)]).verdicts
+
+    assert [] == [one for one in verdicts if one.is_bad or one.verdict == "UNKNOWN"]
+
+
+def test_queue_files_that_appear_while_a_store_is_planned_have_their_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The plan is made again.
+    """
+    root = tmp_path / "a"
+    with Store(root, segment_size=SEGMENT, queue_file_bytes=400) as store:
+        for _ in range(100):
+            store.log.append(Message("T", b"x" * 1000))
+
+        def ask_early(path: Path) -> int:
+            found = queue_file_size_of(path)
+            store.dispatch()
+            return found
+
+        monkeypatch.setattr(planning, "queue_file_size_of", ask_early)
+        plan = plan_store(root)
+
+    assert (True, 400) == (plan.share.has_queues, plan.share.queue_file_size)
+    assert [] == plan.findings
 
 
 def test_a_segment_that_retention_deletes_meanwhile_is_no_finding(
