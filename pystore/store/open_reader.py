@@ -18,7 +18,7 @@ from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.core.results import Cursor, IllRange
-from pystore.errors import NotAStoreError
+from pystore.errors import CorruptError, NotAStoreError
 from pystore.fs.atomic import storage_error
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
@@ -28,7 +28,7 @@ from pystore.recovery.segments import Segments
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.store.report import RecoveryReport
 
-__all__ = ["binding_page", "find_end", "open_reader"]
+__all__ = ["binding_page", "find_end", "limit_reader", "open_reader"]
 
 
 def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryReport]:
@@ -37,6 +37,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
 
     Raises:
         NotAStoreError: missing, or not a store.
+        CorruptError: no segment is left of a log that had records.
         StorageError: the system refused.
     """
     require_store(root)
@@ -55,17 +56,47 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     if seen is not None:
         boot = boot_of(root)
         log.await_writer(seen._replace(boot_id=boot.boot_id, mount_id=boot.mount_id))
-    segments = Segments(log)
-    end, reason = find_end(segments)
-    stored = find_stored_end(root)
-    if not options.serves_ill:
-        # A reader of whole logs takes the segments that are there.
-        stored = min(stored, segments.end)
-    log.limit(max(end, stored))
-    ends = log.ends()
+    try:
+        segments = Segments(log)
+        end, reason = find_end(segments)
+        limit_reader(
+            root, log, end, at_most=None if options.serves_ill else segments.end
+        )
+        ends = log.ends()
+    except BaseException:
+        # No caller gets the handle.
+        log.close()
+        raise
     return log, RecoveryReport(
         min_offset=ends.min_offset, end_offset=ends.published_end, cut_reason=reason
     )
+
+
+def limit_reader(
+    root: Path, log: LogReader, end: int, *, at_most: int | None = None
+) -> None:
+    """
+    Set the end of a reader without a valid live page.
+
+    Args:
+        root: of the store.
+        log: the reader.
+        end: that a scan found. The metadata may know of more: what is missing below
+            that end is ill, or damage.
+        at_most: a reader of whole logs takes the segments that are there: their end.
+
+    Raises:
+        CorruptError: no segment is left of a log that had records.
+    """
+    stored = find_stored_end(root)
+    if stored and not log.segments():
+        raise CorruptError(
+            f"{root}: no segment is left, but records below {stored} were stored as "
+            "synced: restore the store from a replica or a backup",
+            offset=0,
+            path=str(root),
+        )
+    log.limit(max(end, stored if at_most is None else min(stored, at_most)))
 
 
 def binding_page(root: Path) -> LivePage | None:

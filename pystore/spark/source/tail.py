@@ -33,7 +33,6 @@ from pystore.fs.atomic import storage_error
 from pystore.fs.boot import boot_of
 from pystore.fs.cut_history import read_cuts
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
-from pystore.recovery.dry_run import find_stored_end
 from pystore.recovery.segments import Segments
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.spark.plan.confirmed import confirmed_end
@@ -46,7 +45,7 @@ from pystore.spark.source.fork import (
 )
 from pystore.spark.source.offsets import StreamOffset
 from pystore.spark.source.record_walk import WalkStep, last_below
-from pystore.store.open_reader import binding_page, find_end
+from pystore.store.open_reader import binding_page, find_end, limit_reader
 
 __all__ = ["FollowedStore", "StoreSnapshot"]
 
@@ -309,10 +308,9 @@ class FollowedStore:
         store = str(self._root)
         if live is None:
             with LogReader(store, _OPTIONS) as log:
-                end = self._find_end(log)
-                end = max(end, find_stored_end(self._root))
-                log.limit(end)
+                limit_reader(self._root, log, self._find_end(log))
                 ends = log.ends()
+                end = ends.published_end
                 top = end if self._published else self._confirmed(ends, is_live=False)
                 yield StoreSnapshot(store, log, ends.min_offset, end, top, None)
             return

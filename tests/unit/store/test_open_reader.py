@@ -311,3 +311,21 @@ def test_after_a_cut_and_a_restart_a_reader_reads_the_shorter_log(
     with CommitLog(root, mode="r") as log:
         assert () == log.ill
         assert 700 == sum(len(rows) for rows in log.scan())
+
+
+def test_after_a_restart_a_log_without_any_segment_is_no_empty_log(
+    tmp_path: Path,
+) -> None:
+    """
+    One line says that records were there; so do a range of Spark and a stream.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 20)
+    restart_machine(root)
+    segment(root, 0).unlink()
+
+    with pytest.raises(CorruptError, match="no segment is left"):
+        CommitLog(root, mode="r")
+    with pytest.raises(CorruptError, match="no segment is left"):
+        arrow_reader(root).read_all()
