@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _STORES = 8
 _TURNS = 8
 _RIVAL_BYTES = 1 << 30
+_OLD_BUILD = os.environ.get("OLD_BUILD", "")
+"""A checkout of 7f377bd with its core built in place: also a limit, if it is given."""
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +87,10 @@ def _log_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def _command(roots: Sequence[Path], jobs: int) -> None:
+def _command(roots: Sequence[Path], jobs: int, build: str = "") -> None:
     command = [sys.executable, "-m", "pystore", "verify", "--jobs", str(jobs)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    path = build or os.pathsep.join(filter(None, sys.path))
+    environment = os.environ | {"PYTHONPATH": path}
     subprocess.run(
         [*command, *roots], env=environment, check=True, stdout=subprocess.DEVNULL
     )
@@ -130,12 +133,14 @@ def test_verifying_on_spark_is_near_the_command_and_far_from_the_obvious(
         "parallelize": _warm(lambda: _ran(parallelize_job(session, paths))),
         "binaryFile": _warm(lambda: _ran(binary_file_job(session, pieces))),
     }
+    if _OLD_BUILD:
+        limits["old command"] = _warm(lambda: _command(linked, 2, _OLD_BUILD))
 
     taken = contest.hold(
         _warm(lambda: _verify(on_spark(session), linked, replicas)), limits
     )
 
-    amounts = {"command": log_bytes, "pystore": log_bytes}
+    amounts = dict.fromkeys(("command", "old command", "pystore"), log_bytes)
     rates = {
         name: f"{t.scaled(amounts.get(name, part)).median / 1e9:.2f} GB/s"
         for name, t in taken.items()
@@ -144,6 +149,9 @@ def test_verifying_on_spark_is_near_the_command_and_far_from_the_obvious(
     if replicas == "all":
         what = "`spark verify`, replicas compared, of `verify --jobs 2`"
         table.at_least(what, 0.70, ratio, rates)
+        if _OLD_BUILD:
+            old = ratios(taken["old command"], taken["pystore"])
+            table.at_least(f"{what} of 7f377bd", 0.80, old, rates)
         return
     table.at_least("`spark verify`, of `verify --jobs 2`", 0.70, ratio, rates)
     for name, least in (("parallelize", 3.0), ("binaryFile", 15.0)):
