@@ -527,8 +527,16 @@ def _file_sizes(folder: Path, depth: int) -> Iterator[int]:
         for entry in entries:
             if depth and entry.is_dir():
                 yield from _file_sizes(Path(entry.path), depth - 1)
-            elif not depth and entry.is_file() and (size := entry.stat().st_size):
+            elif not depth and entry.is_file() and (size := _size_of(entry)):
                 yield size
+
+
+def _size_of(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        # Retention removed it meanwhile.
+        return 0
 
 
 def queue_file_size_of(root: Path, default: int = _QUEUE_FILE_BYTES) -> int:

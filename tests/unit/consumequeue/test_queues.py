@@ -7,7 +7,8 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,11 @@ import pytest
 from lib.oracle import reference
 
 from pystore.consumequeue.queue import ENTRY_SIZE
-from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
+from pystore.consumequeue.queues import (
+    ConsumeQueues,
+    found_file_size,
+    queue_file_size,
+)
 from pystore.errors import (
     ClosedError,
     CorruptError,
@@ -391,3 +396,31 @@ def test_random_dispatches_cuts_and_reopens_equal_a_model(tmp_path: Path) -> Non
             expected = [offset for offset, q, _ in log if q == queue.queue_id]
             assert expected == _indexes(queues, queue.queue_id)
             assert queue.end_offset == (expected[-1] + 100 if expected else 0)
+
+
+def test_a_queue_file_that_is_removed_before_its_size_is_read_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Retention removes files while another process looks for one.
+    """
+    folder = tmp_path / "consumequeue" / "T" / "0"
+    folder.mkdir(parents=True)
+    for base in (0, 400):
+        (folder / f"{base:020d}").write_bytes(bytes(400))
+    scan = os.scandir
+
+    class LateScan(ExitStack):
+        def __init__(self, path: str | Path) -> None:
+            super().__init__()
+            with scan(path) as entries:
+                self._entries = sorted(entries, key=lambda one: one.name)
+            if Path(path) == folder:
+                (folder / f"{0:020d}").unlink()
+
+        def __iter__(self) -> Iterator[os.DirEntry[str]]:
+            return iter(self._entries)
+
+    monkeypatch.setattr(os, "scandir", LateScan)
+
+    assert 400 == found_file_size(tmp_path)
