@@ -26,10 +26,15 @@ _ZEROS = bytes(_CHUNK)
 class Segments:
     """
     The whole segments of a log, as crash recovery reads them.
+
+    Attributes:
+        zeros: by base offset, from where on a segment was found to be zero: its rest
+            is read once.
     """
 
     def __init__(self, log: LogReader) -> None:
         self.log = log
+        self.zeros: dict[int, int] = {}
         self._bases = log.segments()
         self._ill = log.ill()
         self._size = log.ends().segment_size
@@ -139,7 +144,10 @@ def data_end(segments: Segments, offset: int) -> int:
     if segments.ill_at(offset) is not None:
         return offset
     path = segment_path(Path(segments.log.path), base)
-    return base + _last_nonzero(path, offset - base, segments.segment_size)
+    found = base + _last_nonzero(path, offset - base, segments.segment_size)
+    if found == offset:
+        segments.zeros[base] = offset
+    return found
 
 
 def search_end(segments: Segments, offset: int, written: int) -> int:
@@ -162,6 +170,8 @@ def nonzero_end(root: Path, segments: Segments, end: int) -> int:
             continue
         at = max(0, end - base)
         if segments.ill_at(base + at) is not None:
+            continue
+        if segments.zeros.get(base, base + segments.segment_size) <= base + at:
             continue
         path = segment_path(root, base)
         last = _last_nonzero(path, at, segments.segment_size)
