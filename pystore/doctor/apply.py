@@ -113,26 +113,39 @@ def _heal_rounds(
             report = verify_store(root, progress=progress, is_locked=True)
             plan = make_plan(root, report, replicas)
             _refuse_by_hand(plan)
-            steps += plan.steps
+            has_more = _has_more(root, plan)
+            is_refused = bool(plan.lost_bytes) and not accept_loss
+            # A cut waits for the last round, which plans it again.
+            is_last = is_refused or not has_more
+            steps += [one for one in plan.steps if is_last or one.heal != "cut"]
             # A queue that is built again keeps the size of its files.
             file_size, handle = found_file_size(root), _handle_of(root, plan)
             if not plan.steps and not is_unopened:
                 is_unfinished = not steps and _has_forgotten_queues(root, report)
                 break
             _heal_files(root, lock, plan, kept.make(), accept_loss=accept_loss)
-        if plan.lost_bytes and not accept_loss:
+        if is_refused:
             break
-        # Without the page no opening sees what the metadata knows of a lost beginning.
-        is_unopened = any(step.path == live_path(root) for step in plan.steps)
+        is_unopened = has_more
         if is_unopened:
             continue
         _open(root, plan, partial(handle, queue_file_bytes=file_size), kept.save_to)
-        if all(step.heal != "replica" for step in plan.steps):
-            break
+        break
     if is_unfinished and file_size:
         opens = partial(Store, queue_file_bytes=file_size)
         _open(root, plan, opens, kept.save_to)
     return HealingPlan(tuple(steps), plan.refusals)
+
+
+def _has_more(root: Path, plan: HealingPlan) -> bool:
+    """
+    Whether the store is verified again before it is opened: without the page no opening
+    sees what the metadata knows of a lost beginning, and behind bytes of an older
+    replica more may be missing, which an opening refuses.
+    """
+    return any(
+        step.heal == "replica" or step.path == live_path(root) for step in plan.steps
+    )
 
 
 def _handle_of(root: Path, plan: HealingPlan) -> type[Store | CommitLog]:

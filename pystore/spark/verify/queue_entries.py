@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pystore.consumequeue.files import QueueFiles
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries
+from pystore.consumequeue.queues import name_problem
 from pystore.errors import CorruptError, StorageError
 from pystore.fs.fd_cache import FdCache
 from pystore.fs.layout import CONSUME_QUEUE
@@ -92,7 +93,7 @@ class QueueEntries:
         """
         The files of a queue, if that at the position is there.
         """
-        if (key, position) in self._absent:
+        if (key, position) in self._absent or name_problem(*key):
             return None
         files = self._files.get(key)
         if files is None:

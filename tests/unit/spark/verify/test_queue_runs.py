@@ -365,3 +365,21 @@ def test_a_topic_that_is_not_utf_8_has_its_queue(tmp_path: Path) -> None:
     (found,) = runs.summaries()
 
     assert (name, 1) == (found.topic, found.matched)
+
+
+def test_a_damaged_topic_that_is_no_name_of_a_folder_has_no_entries(
+    tmp_path: Path,
+) -> None:
+    """
+    The body CRC does not cover the topic: its bytes may be any.
+    """
+    names = ["t\0", "../t", ""]
+    runs = QueueRuns(
+        tmp_path, names.__getitem__, with_queues=True, queue_file_size=6000
+    )
+    runs.note(rows_of([0, 0, 0], topic_id=[0, 1, 2]))
+    runs.close()
+
+    assert [(name, 1) for name in names] == [
+        (found.topic, found.missing) for found in runs.summaries()
+    ]
