@@ -13,7 +13,7 @@ from pystore.core.log_reader import LogReader
 from pystore.damage.segment_walk import CHECKS
 from pystore.doctor.filler import filler_bytes
 from pystore.doctor.source import epochs_of
-from pystore.errors import PystoreError
+from pystore.errors import FormatError, PystoreError
 from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE, segment_path
 from pystore.recovery.dry_run import find_bounds
 from pystore.recovery.segments import Segments, nonzero_end
@@ -75,7 +75,11 @@ class FillerSource:
         segments = Segments(self._log)
         if end < segments.end:
             return end
-        bound = find_bounds(self._root).bound
+        try:
+            bound = find_bounds(self._root).bound
+        except FormatError:
+            # Metadata that cannot be read is damage of its own: it is healed first.
+            return start
         known = bound.offset if isinstance(bound, Bound) else bound.bound
         if known > segments.end:
             return start
