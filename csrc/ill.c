@@ -49,6 +49,12 @@ ps_status ps_log_ill(ps_log *log, uint64_t from, uint64_t *offset,
     return status;
   ps_segments *list = &log->segments;
   *offset = PS_NO_OFFSET;
+  /* A deletion is in the page before its file is gone, so what a listing met
+   * without a file is below by now. */
+  uint64_t least =
+      ps_log_follows(log) ? atomic_load(&log->page->min_offset) : 0;
+  if (from < least)
+    from = least;
   if (list->takes_ill && !find_missing(log, from, offset, end, error)) {
     pthread_mutex_lock(&list->lock);
     const ps_segment *found = first_ill(list, from);
