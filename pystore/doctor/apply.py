@@ -108,6 +108,7 @@ def _heal_rounds(
     steps: list[Step] = []
     plan = HealingPlan(())
     file_size, is_unfinished, is_unopened = None, False, False
+    handle: type[Store | CommitLog] = CommitLog
     for _ in range(_ROUNDS):
         with Lock(root / LOCK) as lock:
             report = verify_store(root, progress=progress, is_locked=True)
@@ -131,6 +132,9 @@ def _heal_rounds(
             continue
         _open(root, plan, partial(handle, queue_file_bytes=file_size), kept.save_to)
         break
+    else:
+        # Each round had bytes of a replica: the opening says what is left.
+        _open(root, plan, partial(handle, queue_file_bytes=file_size), kept.save_to)
     if is_unfinished and file_size:
         opens = partial(Store, queue_file_bytes=file_size)
         _open(root, plan, opens, kept.save_to)
