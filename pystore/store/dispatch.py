@@ -170,6 +170,10 @@ def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
         is_whole = False
     if not is_whole:
         _build_again(writer, queues)
+    if not is_whole or made.is_new or made.reasons or not bounds.synced_end:
+        # A queue that was built from a topic that was made again has the old entries:
+        # the next record needs a slot of its own.
+        writer.log.queues_load(queues.lengths())
     writer.gap_max = _largest_gap(writer, queues)
     note_queues(writer, queues)
     _forget_known_lengths(writer)

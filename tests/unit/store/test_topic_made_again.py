@@ -13,6 +13,7 @@ from lib.spark.verify_job import run_here
 from lib.store.segment_files import segment, write
 
 from pystore.consumequeue.queue import ENTRY_SIZE
+from pystore.doctor.apply import heal
 from pystore.message.message import Message
 from pystore.spark.verify.run import verify_stores
 from pystore.spark.verify.summary import is_bad
@@ -88,3 +89,27 @@ def test_entries_of_the_new_topic_that_are_missing_are_damage(tmp_path: Path) ->
     (damage,) = verify_store(root).damages
     assert "2 entries from queue offset 3 on are missing" in damage.reason
     assert is_bad(verify_stores(run_here, [str(root)], replicas="none"))
+
+
+def test_a_record_behind_a_queue_that_was_built_again_has_a_slot_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """
+    As RocketMQ does, the build takes the first record of each queue offset, so the
+    queue is as long as the old topic's.
+    """
+    root = tmp_path / "store"
+    _made_again(root, 5, b"x")
+    with Store(root):
+        pass
+    (path,) = (root / "consumequeue" / "T" / "0").iterdir()
+    write(path, ENTRY_SIZE, b"\x7f" * 8)
+
+    assert ["rebuild"] == [step.heal for step in heal(root).plan.steps]
+    with Store(root) as store:
+        end = store.queue_range("T", 0)[1]
+        offset = store.log.append(Message("T", b"new")).offset
+        assert end == store.log.read(offset).queue_offset
+        store.dispatch()
+        assert b"new" == store.read("T", 0, end).body
+    assert "whole" == verify_store(root).verdict
