@@ -19,7 +19,7 @@ from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.errors import PystoreError
+from pystore.errors import FormatError, PystoreError
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import LIVE_NAME, META_NAME, require_store, store_root
 from pystore.metastore.database import MetaStore
@@ -119,10 +119,13 @@ class StoreBounds(NamedTuple):
         bound: no record below may be bad.
         lost: the stored beginning of the log and the present one, if segments at the
             beginning are missing (A16).
+        unreadable: an error for each small file that cannot be parsed; the bounds are
+            those without it. An opening for writing refuses.
     """
 
     bound: Bound | Evidence
     lost: tuple[int, int] | None = None
+    unreadable: tuple[FormatError, ...] = ()
 
 
 def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
@@ -136,18 +139,25 @@ def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
     Raises:
         NotAStoreError, FormatError, StorageError: as `inspect`.
     """
-    state = _state(root, lambda opening: opening, serves_ill=True, queues=queues)
+    found, errors = find(root).readable()
+    state = _state(
+        root, lambda opening: opening, serves_ill=True, queues=queues, found=found
+    )
     with state as (recovery_input, _):
-        view = recovery_input.view
-        if view is None:
-            return StoreBounds(evidence_of(recovery_input))
-        lost = lost_beginning(recovery_input, view)
-        if reasons_against(recovery_input):
-            return StoreBounds(evidence_of(recovery_input), lost)
-        mark = clean_mark(recovery_input, view)
-        if mark is not None:
-            return StoreBounds(Bound(mark.end_offset, "clean mark"), lost)
-        return StoreBounds(bounds_of(recovery_input, view).bound, lost)
+        lost, view = None, recovery_input.view
+        if view is not None:
+            lost = lost_beginning(recovery_input, view)
+        return StoreBounds(_bound_of(recovery_input), lost, tuple(errors))
+
+
+def _bound_of(recovery_input: RecoveryInput) -> Bound | Evidence:
+    view = recovery_input.view
+    if view is None or reasons_against(recovery_input):
+        return evidence_of(recovery_input)
+    mark = clean_mark(recovery_input, view)
+    if mark is not None:
+        return Bound(mark.end_offset, "clean mark")
+    return bounds_of(recovery_input, view).bound
 
 
 def find_stored_end(root: Path) -> int:
@@ -163,10 +173,10 @@ def find_stored_end(root: Path) -> int:
     # The queues have no part in it.
     queues = ConsumeQueues(root, ENTRY_SIZE)
     try:
-        with _state(root, lambda one: one, serves_ill=True, queues=queues) as (
-            found,
-            _,
-        ):
+        small_files, _ = find(root).readable()
+        with _state(
+            root, lambda one: one, serves_ill=True, queues=queues, found=small_files
+        ) as (found, _):
             stored = None if found.view is None else stored_end(found, found.view)
     except PystoreError:
         # The reader serves what it finds, as from a store of RocketMQ.
@@ -183,6 +193,7 @@ def _state(
     *,
     serves_ill: bool,
     queues: ConsumeQueues | None = None,
+    found: Found | None = None,
 ) -> Iterator[tuple[RecoveryInput, ReadTransaction | None]]:
     """
     The input of a plan, and the metadata also of a store that was never opened.
@@ -194,7 +205,8 @@ def _state(
         if queues is None:
             queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))
             queues.load()
-        found = find(root)
+        if found is None:
+            found = find(root)
         view = live = None
         if (root / META_NAME).is_dir():
             metastore = MetaStore.open_read_only(root / META_NAME)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pystore.epochs.file import read_epochs
 from pystore.epochs.table import EpochTable
-from pystore.errors import NotAStoreError, PystoreError
+from pystore.errors import FormatError, NotAStoreError, PystoreError
 from pystore.fs.atomic import storage_error
 from pystore.fs.boot import StorePlace, place_of
 from pystore.fs.layout import (
@@ -124,6 +124,27 @@ class Found:
             epochs=None if epochs is None else epochs.table,
             identity=broker,
         )
+
+    def readable(self) -> tuple[Found, list[FormatError]]:
+        """
+        These files without those that cannot be parsed, and one error for each of them.
+
+        So the other files, the metadata and the log are judged beside a bad file.
+        """
+        found, errors = self, []
+        while True:
+            try:
+                found.read()
+            except FormatError as error:
+                # Each round leaves one file out; the caller reports it.
+                name = Path(error.path or "").name
+                if found.contents.get(name) is None:
+                    raise
+                errors.append(error)
+                out = {name, EPOCH_FILE_BACKUP} if name == EPOCH_FILE else {name}
+                found = Found(self.root, found.contents | dict.fromkeys(out, None))
+            else:
+                return found, errors
 
 
 def find(root: Path) -> Found:

@@ -49,6 +49,7 @@ def find_bound(
     try:
         if (root / META_NAME).exists():
             bounds = find_bounds(root, queues)
+            damages += [damage_of(root, one) for one in bounds.unreadable]
             if bounds.lost is not None:
                 stored, now = bounds.lost
                 text = f"the log begins at {now}, but its stored beginning is {stored}"

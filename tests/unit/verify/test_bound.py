@@ -9,12 +9,14 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
 from lib.store.cold_files import files_of, make_cold, pages_in_memory
 
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.lock import running_writer
 from pystore.fs.layout import segment_name, segment_path
 from pystore.message.message import Message
+from pystore.recovery.dry_run import find_stored_end
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.store.commit_log import CommitLog
@@ -62,20 +64,37 @@ def test_a_closed_store_has_its_own_bound(tmp_path: Path) -> None:
     assert [] == damages
 
 
-def test_with_an_unreadable_small_file_the_evidence_of_rocketmq_decides(
+def test_an_unreadable_small_file_leaves_the_bounds_of_the_metadata(
     tmp_path: Path,
 ) -> None:
     """
-    The records are checked nevertheless; the file is reported.
+    The records are checked as without the file, which is reported.
     """
     with CommitLog(tmp_path / "s") as log:
-        log.append(Message("T", b"body"))
+        end = log.append(Message("T", b"body")).end
     (tmp_path / "s" / "epochFileCheckpoint").write_text("2\n0\n1-x\n")
 
     bound, damages = _find(tmp_path / "s")
 
-    assert isinstance(bound, Evidence)
+    assert isinstance(bound, Bound)
+    assert end == bound.offset
     assert ["epochFileCheckpoint"] == [Path(one.path).name for one in damages]
+
+
+def test_metadata_that_cannot_be_read_leaves_the_evidence_of_rocketmq(
+    tmp_path: Path,
+) -> None:
+    """
+    The records are checked nevertheless; the database is reported.
+    """
+    with CommitLog(tmp_path / "s") as log:
+        log.append(Message("T", b"body"))
+    os.truncate(tmp_path / "s" / "meta" / "lmdb" / "data.mdb", 5000)
+
+    bound, damages = _find(tmp_path / "s")
+
+    assert isinstance(bound, Evidence)
+    assert ["data.mdb"] == [Path(one.path).name for one in damages]
 
 
 def test_the_evidence_can_be_read_without_a_bound(tmp_path: Path) -> None:
@@ -140,3 +159,37 @@ def test_a_queue_that_cannot_be_read_hides_no_missing_segment(tmp_path: Path) ->
     found = {Path(one.path).name: one.part for one in verify_store(root).damages}
 
     assert {segment_name(0): "log", queue.name: "queue"} == found
+
+
+@pytest.mark.parametrize("gone", ["newest", "oldest"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("checkpoint", bytes(2574)),
+        ("epochFileCheckpoint", b"2\n0\n1-x\n"),
+        ("brokerIdentity", b"no identity"),
+    ],
+)
+def test_a_small_file_that_cannot_be_read_hides_no_missing_segment(
+    tmp_path: Path, name: str, content: bytes, gone: str
+) -> None:
+    """
+    The metadata knows the ends of the log without that file, whichever segment is gone;
+    a reader after a restart knows the newest end, too.
+    """
+    root = tmp_path / "s"
+    with CommitLog(root, segment_size=1 << 16) as log:
+        for _ in range(600):
+            log.append(Message("T", bytes(400)))
+        end = log.end_offset
+    choose = max if gone == "newest" else min
+    segment = choose((root / "commitlog").iterdir())
+    segment.unlink()
+    (root / name).write_bytes(content)
+
+    found = {Path(one.path).name: one.part for one in verify_store(root).damages}
+
+    # The folder lacks the file of the end.
+    named = "commitlog" if gone == "newest" else segment.name
+    assert {name: "file", named: "log"} == found
+    assert end == find_stored_end(root)
