@@ -60,6 +60,8 @@ def test_no_damage_loses_a_synced_record_in_silence(
         found = _case(folder, stores, number, rocketmq)
         if found:
             objections[number] = found
+            # A long run tells what it found before its end.
+            print(f"seed {SEED}, case {number}: {found}", flush=True)
     rate = len(numbers) / (time.monotonic() - began) * 3600
     print(
         f"seed {SEED}: {len(numbers)} cases, {rate:,.0f} an hour; RocketMQ read "

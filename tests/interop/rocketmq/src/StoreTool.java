@@ -358,6 +358,9 @@ public final class StoreTool {
         AutoSwitchHAService replication = (AutoSwitchHAService) store.getHaService();
         long brokerId = job.get("brokerId").getAsLong();
         replication.setLocalBrokerId(brokerId);
+        // A store of broker 0 passes over the bytes of a record that are not yet all
+        // there when it builds queues; a slave waits for the rest.
+        store.getBrokerConfig().setBrokerId(brokerId);
         boolean isTaken = replication.changeToSlave(
             job.get("address").getAsString(), job.get("epoch").getAsInt(), brokerId);
         replication.updateHaMasterAddress(job.get("address").getAsString());
@@ -369,6 +372,7 @@ public final class StoreTool {
         AutoSwitchHAService replication = (AutoSwitchHAService) store.getHaService();
         replication.setLocalBrokerId(job.get("brokerId").getAsLong());
         replication.setSyncStateSet(Set.of(job.get("brokerId").getAsLong()));
+        store.getBrokerConfig().setBrokerId(MixAll.MASTER_ID);
         boolean isTaken = replication.changeToMaster(job.get("epoch").getAsInt());
         store.getMessageStoreConfig().setBrokerRole(BrokerRole.ASYNC_MASTER);
         return Map.of("taken", isTaken,
