@@ -170,10 +170,34 @@ def decide_end(
             )
         )
     if reports and not reports[-1].is_full:
-        # Damaged up to the early end of the last segment.
+        # Damaged up to the early end of the last segment; more may be missing.
         end = reports[-1].end_offset
+        damages += _missing_behind(root, reports[-1].base_offset + segment_size, bound)
         return EndDecision(end, sum(one.records for one in reports), damages)
     return _behind_all(root, reports, min_offset, bound, damages)
+
+
+def _missing_behind(
+    root: Path, segments_end: int, bound: Bound | Evidence
+) -> list[Damage]:
+    """
+    The segments that are missing between the last one and a stored end.
+    """
+    wanted = bound.offset if isinstance(bound, Bound) else bound.bound
+    if wanted <= segments_end:
+        return []
+    reason = f"no segment is here, but the stored end is {wanted}"
+    return [
+        Damage(
+            str(root / COMMIT_LOG),
+            segments_end,
+            reason,
+            wanted - segments_end,
+            "log",
+            ("stored bound",),
+            wanted,
+        )
+    ]
 
 
 def _behind_all(

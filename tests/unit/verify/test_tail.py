@@ -95,7 +95,7 @@ def test_a_log_ends_where_its_records_end() -> None:
     assert EndDecision(1300, 13, []) == decision_of(reports, Bound(1300))
 
 
-@pytest.mark.parametrize("bound", [1100, 1299, 1300, 5000])
+@pytest.mark.parametrize("bound", [1100, 1299, 1300, 2000])
 def test_below_the_bound_a_fault_is_damage_and_above_it_a_torn_tail(
     bound: int,
 ) -> None:
@@ -161,6 +161,19 @@ def test_a_missing_last_segment_below_the_bound_is_damage() -> None:
     assert [] == decision_of(reports, Bound(1000)).damages
     assert [0] == [d.offset for d in decision_of([], Bound(1200)).damages]
     assert EndDecision(0, 0, []) == decision_of([], Bound(0))
+
+
+def test_a_short_last_segment_hides_no_missing_one_behind_it() -> None:
+    """
+    The bound is above the segment that has the fault: that are two damages.
+    """
+    reports = [scanned(0, 400, 4)]
+    found = decision_of(reports, Bound(1200))
+
+    assert [(400, 1000), (1000, 1200)] == [(d.offset, d.end) for d in found.damages]
+    assert [(400, 1000)] == [
+        (d.offset, d.end) for d in decision_of(reports, Bound(1000)).damages
+    ]
 
 
 def test_a_queue_entry_after_a_fault_makes_the_fault_damage() -> None:
