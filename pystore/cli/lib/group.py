@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -136,6 +137,10 @@ class CommandGroup(click.Group):
         if sys.stdout is None:
             # The shell closed it: `>&-`.
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                # Names may have bytes that are no UTF-8; they are printed as in JSON.
+                stream.reconfigure(errors="backslashreplace")
         try:
             code = super().main(*arguments, **options)
         except click.ClickException as error:

@@ -343,3 +343,23 @@ def test_a_path_with_an_umlaut_works_in_every_locale(tmp_path: Path) -> None:
             command, env=environment, input=b"line\n", capture_output=True, check=False
         )
         assert (0, b"") == (done.returncode, done.stderr), words
+
+
+@pytest.mark.parametrize("command", ["verify", "info", "doctor", "recover"])
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "JSON"])
+def test_a_name_that_is_no_utf_8_is_printed(
+    tmp_path: Path, command: str, options: tuple[str, ...]
+) -> None:
+    """
+    JSON has the escape that Python makes of such a byte; text has the same.
+    """
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/s\xf4"))
+    make_store(root)
+    dry = ("--dry-run",) if command == "recover" else ()
+    found = run_process(command, root, *dry, *options)
+
+    assert (0, b"") == (found.returncode, found.stderr)
+    assert b"s\\udcf4" in found.stdout
+    if options:
+        told = json.loads(found.stdout)
+        assert str(root) == told.get("stores", [told])[0]["store"]
