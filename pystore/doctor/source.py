@@ -125,23 +125,27 @@ class Source:
 
         Damage may begin in the end of the record before it, where the property CRC
         stands: that record looks whole there, without a proof. It is of the range if
-        it differs from a record of the copy that its CRC proves.
+        it differs from a record of the copy that its CRC proves, or ends with zeros
+        in place of bytes of the copy: those of the same lost sector.
         """
         size = self.log.ends().segment_size
         base = max(start - start % size, self.log.ends().min_offset)
         last: np.void | None = None
         for rows in self.log.scan(base, start, CHECKS):
             last = rows[-1]
-        if last is None or not last["proof"] & Proof.PROPERTY:
+        if last is None:
             return start
         before = int(last["offset"])
         if before + int(last["size"]) != start or not own.has(before, start):
             return start
         if own.is_damaged(before):
             return start  # it is a range of its own
-        return (
-            start if own.bytes(before, start) == self.bytes(before, start) else before
-        )
+        found, whole = own.bytes(before, start), self.bytes(before, start)
+        if found == whole:
+            return start
+        is_proved = bool(last["proof"] & Proof.PROPERTY)
+        is_of_range = is_proved or whole.startswith(found.rstrip(b"\0"))
+        return before if is_of_range else start
 
     def _other_beside(self, own: Target, start: int, end: int) -> str:
         compared = 0
@@ -231,9 +235,14 @@ class Target:
         if self._log is None:
             return []
         ends = self._log.ends()
-        before = max([ends.min_offset, *(to for _, to in self._damaged if to <= start)])
+        # A missing segment may reach further than what is known to be damaged.
+        ill = [(one.offset, one.end) for one in self._log.ill()]
+        bad = [*self._damaged, *ill]
+        before = max(
+            [ends.min_offset, *(min(to, start) for at, to in bad if at < start)]
+        )
         behind = min(
-            [ends.published_end, *(low for low, _ in self._damaged if low >= end)]
+            [ends.published_end, *(max(at, end) for at, to in bad if to > end)]
         )
         ranges = [(max(before, start - size), start), (end, min(behind, end + size))]
         return [(low, high) for low, high in ranges if low < high]

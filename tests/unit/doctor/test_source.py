@@ -10,7 +10,7 @@ from pathlib import Path
 from lib.command_line import overwrite, segment_file
 from lib.store.pairs import SEGMENT, Pair, fill, seal
 
-from pystore import CommitLog
+from pystore import CommitLog, Message
 from pystore.doctor.source import Source, Target, epochs_of
 
 
@@ -136,3 +136,42 @@ def test_a_range_begins_with_the_record_whose_proof_is_damaged(pair: Pair) -> No
     with Target(pair.store, [(start, end)]) as own, Source(pair.copy) as source:
         assert before == source.start_of(own, start)
         assert "" == source.refusal(own, start, end)
+
+
+def test_without_property_crc_a_range_begins_with_a_record_that_ends_in_zeros(
+    tmp_path: Path,
+) -> None:
+    """
+    A lost sector took the end of one record, which no checksum covers, and the start of
+    the next. Other bytes there are another log's.
+    """
+    store, copy = tmp_path / "store", tmp_path / "copy"
+    with CommitLog(copy, segment_size=SEGMENT, property_crc=False) as log:
+        for number in range(20):
+            log.append(Message("T", bytes(100), properties={"user": "x" * (number + 1)}))
+    shutil.copytree(copy, store)
+    before, start = record(copy, 10)
+    end = record(copy, 11)[1]
+    overwrite(segment_file(store, 0), start - 5, bytes(50))
+
+    with Target(store, [(start, end)]) as own, Source(copy) as source:
+        assert before == source.start_of(own, start)
+        assert "" == source.refusal(own, start, end)
+    overwrite(segment_file(store, 0), start - 5, b"other")
+    assert "beside the range, differ" in refusal(store, copy, start, end)
+
+
+def test_a_missing_segment_behind_a_range_is_not_compared(tmp_path: Path) -> None:
+    """
+    Nothing but a queue entry knows where the log ended, and the range ends there.
+    """
+    store, copy = tmp_path / "store", tmp_path / "copy"
+    fill(copy)
+    shutil.copytree(copy, store)
+    with CommitLog(copy, mode="r") as log:
+        rows = [row for rows in log.scan() for row in rows]
+    last = segment_file(store, int(rows[-1]["offset"]) // SEGMENT * SEGMENT)
+    start, end = int(last.name), int(rows[-3]["offset"])
+    last.unlink()
+
+    assert "" == refusal(store, copy, start, end)
