@@ -148,7 +148,9 @@ def test_without_property_crc_a_range_begins_with_a_record_that_ends_in_zeros(
     store, copy = tmp_path / "store", tmp_path / "copy"
     with CommitLog(copy, segment_size=SEGMENT, property_crc=False) as log:
         for number in range(20):
-            log.append(Message("T", bytes(100), properties={"user": "x" * (number + 1)}))
+            log.append(
+                Message("T", bytes(100), properties={"user": "x" * (number + 1)})
+            )
     shutil.copytree(copy, store)
     before, start = record(copy, 10)
     end = record(copy, 11)[1]

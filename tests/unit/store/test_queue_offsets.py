@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pystore import CommitLog, Message, Store
+from pystore import CommitLog, Message, Store, inspect
 from pystore.errors import PystoreError
+from pystore.fs.layout import segment_path
 from pystore.store.retention import Retention
 from pystore.verify import verify_store
 
@@ -145,3 +146,23 @@ def test_lost_records_leave_a_gap_in_their_queue(tmp_path: Path) -> None:
         assert b"next" == store.read("t", 0, 300).body
     assert kept < 300
     assert [] == verify_store(tmp_path).damages
+
+
+@pytest.mark.parametrize("wrong", [-(2**63) + 18, -1, 1 << 62, (1 << 63) - 1])
+def test_an_impossible_queue_offset_closes_no_store(tmp_path: Path, wrong: int) -> None:
+    """
+    Opening, dry run and verify agree: the record is damage, which verify reports, and
+    its queue goes on behind the others.
+    """
+    root = tmp_path / "store"
+    with Store(root, property_crc=False, queue_file_bytes=400) as store:
+        starts = [store.log.append(Message("T", b"x")).offset for _ in range(9)]
+    with segment_path(root, 0).open("r+b") as file:
+        file.seek(starts[7] + 20)
+        file.write(wrong.to_bytes(8, "big", signed=True))
+    copy = _copied(root)
+
+    assert [starts[7]] == [one.offset for one in verify_store(copy).damages]
+    assert inspect(copy).plan.corrupt is None
+    with CommitLog(copy) as log:
+        assert 9 == log.read(log.append(Message("T", b"y")).offset).queue_offset
