@@ -19,6 +19,7 @@
 #include "waiters.h"
 
 #define MESSAGE_SIZE_MAX_DEFAULT 4194304U
+#define STAGING_PAGE 4096U
 
 static ps_status check_options(const ps_options *options, ps_error *error) {
   uint64_t segment = options->segment_size;
@@ -56,7 +57,10 @@ static ps_status prepare_writer(ps_log *log, ps_error *error) {
   writer->capacity = UINT64_C(2) * PS_PIECE + PS_PAD_SYNCED +
                      log->options.message_size_max +
                      UINT64_C(2) * PS_RECORD_EXTRA_MAX;
-  writer->staging = malloc(writer->capacity);
+  /* In whole pages: to copy a page of a file takes twice as long where the
+   * buffer begins within a cache line. */
+  writer->capacity += STAGING_PAGE - writer->capacity % STAGING_PAGE;
+  writer->staging = aligned_alloc(STAGING_PAGE, writer->capacity);
   if (writer->staging == NULL)
     return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET,
                    "no memory for %" PRIu64 " bytes of staging",
