@@ -17,8 +17,12 @@ from machine import warm_cache
 from writers import WAYS
 
 from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 __all__ = ["Stores", "sparse_store"]
+
+QUEUE_FILE_BYTES = 6_000_000
+"""RocketMQ's default."""
 
 
 class Stores:
@@ -59,6 +63,17 @@ class Stores:
         with CommitLog(self.killed):
             pass
         return self.killed
+
+    @cached_property
+    def queued(self) -> Path:
+        """
+        A copy of the closed store that has consume queues, closed cleanly.
+        """
+        root = self.root / "queued"
+        shutil.copytree(self.closed, root)
+        with Store(root, queue_file_bytes=QUEUE_FILE_BYTES):
+            pass
+        return root
 
     def segments(self, root: Path) -> list[Path]:
         """

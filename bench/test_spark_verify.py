@@ -56,14 +56,26 @@ def linked(stores: Stores) -> Iterator[list[Path]]:
     """
     Stores that share their segments, so that all of them fit into the cache.
     """
-    roots = [stores.root / f"linked{number}" for number in range(_STORES)]
+    yield from _linked(stores, stores.closed)
+
+
+@pytest.fixture(scope="module")
+def queued(stores: Stores) -> Iterator[list[Path]]:
+    """
+    The same with consume queues.
+    """
+    yield from _linked(stores, stores.queued)
+
+
+def _linked(stores: Stores, store: Path) -> Iterator[list[Path]]:
+    roots = [stores.root / f"{store.name}{number}" for number in range(_STORES)]
     for root in roots:
         skip = shutil.ignore_patterns("commitlog")
-        shutil.copytree(stores.closed, root, ignore=skip)
+        shutil.copytree(store, root, ignore=skip)
         (root / "commitlog").mkdir()
-        for path in stores.segments(stores.closed):
+        for path in stores.segments(store):
             os.link(path, root / "commitlog" / path.name)
-    warm_cache(stores.segments(stores.closed))
+    warm_cache(stores.segments(store))
     yield roots
     for root in roots:
         shutil.rmtree(root)
@@ -133,14 +145,12 @@ def test_verifying_on_spark_is_near_the_command_and_far_from_the_obvious(
         "parallelize": _warm(lambda: _ran(parallelize_job(session, paths))),
         "binaryFile": _warm(lambda: _ran(binary_file_job(session, pieces))),
     }
-    if _OLD_BUILD:
-        limits["old command"] = _warm(lambda: _command(linked, 2, _OLD_BUILD))
 
     taken = contest.hold(
         _warm(lambda: _verify(on_spark(session), linked, replicas)), limits
     )
 
-    amounts = dict.fromkeys(("command", "old command", "pystore"), log_bytes)
+    amounts = dict.fromkeys(("command", "pystore"), log_bytes)
     rates = {
         name: f"{t.scaled(amounts.get(name, part)).median / 1e9:.2f} GB/s"
         for name, t in taken.items()
@@ -149,15 +159,42 @@ def test_verifying_on_spark_is_near_the_command_and_far_from_the_obvious(
     if replicas == "all":
         what = "`spark verify`, replicas compared, of `verify --jobs 2`"
         table.at_least(what, 0.70, ratio, rates)
-        if _OLD_BUILD:
-            old = ratios(taken["old command"], taken["pystore"])
-            table.at_least(f"{what} of 7f377bd", 0.80, old, rates)
         return
     table.at_least("`spark verify`, of `verify --jobs 2`", 0.70, ratio, rates)
     for name, least in (("parallelize", 3.0), ("binaryFile", 15.0)):
         what = f"`spark verify`, of an obvious `{name}` job"
         found = ratios(taken[name], taken["pystore"], log_bytes / part)
         table.at_least(what, least, found, rates)
+
+
+@pytest.mark.benchmark(group="verify on Spark, with queues, local[2]")
+@pytest.mark.parametrize("build", ["", *filter(None, [_OLD_BUILD])])
+def test_comparing_replicas_and_queues_on_spark_is_near_the_command(
+    session: SparkSession,
+    queued: list[Path],
+    contest: Contest,
+    table: Table,
+    stores: Stores,
+    build: str,
+) -> None:
+    """
+    Timed: the job over 8 stores with consume queues; the limit is the command with 2
+    jobs, of this build or of 7f377bd.
+    """
+    run = on_spark(session)
+    _verify(run, queued, "all")
+    limits = {"command": _warm(lambda: _command(queued, 2, build))}
+
+    taken = contest.hold(_warm(lambda: _verify(run, queued, "all")), limits)
+
+    log_bytes = _STORES * stores.load.body_bytes
+    rates = {
+        name: f"{one.scaled(log_bytes).median / 1e9:.2f} GB/s"
+        for name, one in taken.items()
+    }
+    whose = " of 7f377bd" if build else ""
+    what = f"`spark verify`, replicas and queues, of `verify --jobs 2`{whose}"
+    table.at_least(what, 0.80, ratios(taken["command"], taken["pystore"]), rates)
 
 
 def _ran(records: int) -> None:
