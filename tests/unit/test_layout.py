@@ -45,7 +45,6 @@ SMALL = {
     "ha/wire/checksum.py": "the call of the core, apart from the pure protocol",
     "pystore/__main__.py": "Python wants it by this name",
     "pystore/spark/export/job.py": "the one file of the export that needs PySpark",
-    "pystore/store/queue_table.py": "part of store/dispatch: a circle with open",
 }
 
 # Modules without a test file of their own, and why.
