@@ -186,7 +186,8 @@ def _missing_behind(
     wanted = bound.offset if isinstance(bound, Bound) else bound.bound
     if wanted <= segments_end:
         return []
-    reason = f"no segment is here, but the stored end is {wanted}"
+    name = bound.name if isinstance(bound, Bound) else bound.stored_name
+    reason = f"no segment is here, but the {name or 'stored end'} is {wanted}"
     return [
         Damage(
             str(root / COMMIT_LOG),

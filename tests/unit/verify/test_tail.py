@@ -171,6 +171,9 @@ def test_a_short_last_segment_hides_no_missing_one_behind_it() -> None:
     found = decision_of(reports, Bound(1200))
 
     assert [(400, 1000), (1000, 1200)] == [(d.offset, d.end) for d in found.damages]
+    # A bound may be wrong itself: the operator must know which it is.
+    page = decision_of(reports, Bound(1200, "published end"))
+    assert "the published end is 1200" in page.damages[1].reason
     assert [(400, 1000)] == [
         (d.offset, d.end) for d in decision_of(reports, Bound(1000)).damages
     ]
