@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "format.h"
+#include "page_words.h"
 #include "scan.h"
 #include "tail.h"
 #include "writer.h"
@@ -25,7 +26,7 @@ static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
       writer->store_ms = cursor->record_ms;
   }
   writer->staged_from = whole;
-  atomic_store(&log->page->published_end, whole);
+  ps_page_publish(log, whole);
   ps_flusher_grown(log, whole);
 }
 

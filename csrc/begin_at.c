@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "error.h"
+#include "page_words.h"
 #include "sync.h"
 #include "writer.h"
 
@@ -48,13 +49,10 @@ static ps_status begin_at(ps_log *log, uint64_t base, ps_error *error) {
     status = ps_segments_create(list, base, error);
   if (status != PS_OK)
     return status;
-  ps_live_page *page = log->page;
   writer->active = ps_segments_find(list, base);
   writer->staged_from = base;
   writer->received_end = base;
-  atomic_store(&page->min_offset, base);
-  atomic_store(&page->synced_end, base);
-  atomic_store_explicit(&page->published_end, base, memory_order_release);
+  ps_page_begin_empty(log, base);
   return PS_OK;
 }
 

@@ -20,7 +20,7 @@ static int64_t boottime_ms(const ps_env *env) {
 void ps_clock_accept(ps_log *log) {
   const ps_env *env = log->env;
   ps_clock *clock = &log->writer.clock;
-  ps_live_page *page = log->page;
+  ps_live_page *page = log->shared;
   int64_t before = boottime_ms(env);
   clock->offset_ms = env->wall_ms(env->self) - before;
   clock->has_offset = 1;
@@ -47,7 +47,7 @@ int64_t ps_clock_check(ps_log *log, int64_t wall_ms) {
 
 void ps_clock_start(ps_log *log) {
   ps_clock *clock = &log->writer.clock;
-  ps_live_page *page = log->page;
+  ps_live_page *page = log->shared;
   uint64_t boot = atomic_load(&page->boot_id[0]);
   clock->until_ms = INT64_MIN;
   clock->has_offset = boot != 0 && atomic_load(&page->clock_boot) == boot;

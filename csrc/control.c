@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "error.h"
 #include "log_state.h"
+#include "page_words.h"
 #include "tail.h"
 #include "waiters.h"
 #include "writer.h"
@@ -106,15 +107,14 @@ ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
       ps_log_enter_exclusive(log, &commit, PS_COMMIT_EXCLUSIVE, error);
   if (status != PS_OK)
     return status;
-  ps_live_page *page = log->page;
-  uint64_t end = atomic_load(&page->published_end);
+  uint64_t end = atomic_load(&log->page->published_end);
   status = ps_log_check_open(log, error); /* a reader's page is read-only */
   if (status == PS_OK && offset > end)
     status = ps_fail(error, PS_E_RANGE, offset,
                      "cannot confirm %" PRIu64 ": the log ends at %" PRIu64,
                      offset, end);
-  else if (status == PS_OK && offset > atomic_load(&page->confirm_offset))
-    atomic_store(&page->confirm_offset, offset);
+  else if (status == PS_OK && offset > atomic_load(&log->page->confirm_offset))
+    ps_page_confirm(log, offset);
   ps_log_leave_exclusive(log, &commit);
   return status;
 }

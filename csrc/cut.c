@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "error.h"
+#include "page_words.h"
 #include "sync.h"
 #include "tail.h"
 
@@ -161,7 +162,7 @@ ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
     log->cut_received = writer->received_end;
     writer->staged_from = log->cut_offset;
     writer->received_end = log->cut_offset;
-    ps_live_cut(log->page, log->cut_offset, generation);
+    ps_page_cut(log, log->cut_offset, generation);
     int32_t result = log->live != NULL ? ps_live_sync(log->live) : 0;
     log->cut_step = STEP_PUBLISHED;
     if (result < 0)
@@ -189,7 +190,7 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
     ps_queues_reset(log->queues);
     if (status == PS_OK) {
       if (log->cut_offset == 0) /* no segment may be left to begin with */
-        atomic_store(&log->page->min_offset, 0);
+        ps_page_begin(log, 0);
       log->writer.is_tail_dirty = 0;
       report->bytes_cut = log->cut_received - log->cut_offset;
       log->cut_step = STEP_APPLIED;

@@ -1,4 +1,5 @@
 /* Deleting whole segments from the front of the log. */
+#include "page_words.h"
 #include "sync.h"
 
 /* Removes the oldest segments; the write lock is held. */
@@ -17,7 +18,7 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
   while (status == PS_OK && list->count > 1 && list->items[1]->base <= offset &&
          list->items[1]->base <= end) {
     /* Readers in other processes see the new minimum before the file goes. */
-    atomic_store(&log->page->min_offset, list->items[1]->base);
+    ps_page_begin(log, list->items[1]->base);
     status = ps_segments_remove_first(list, error);
     if (status != PS_OK)
       break;

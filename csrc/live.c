@@ -196,7 +196,6 @@ ps_status ps_live_begin(ps_live *live, const ps_live_words *words,
 }
 
 void ps_live_cut(ps_live_page *page, uint64_t offset, uint64_t generation) {
-  assert(atomic_load(&page->published_end) >= offset);
   /* Before the generation, too: a reader that sees that must not see the old
    * end. */
   atomic_store(&page->published_end, offset);

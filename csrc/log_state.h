@@ -3,7 +3,7 @@
  *   the writer  the holder of the write lock (commit_queue.h): staging, end,
  *               active segment, queue table, authority
  *   the syncer  the holder of the sync lock: the synced end
- *   any thread  reads the live page's words, which only the two above store
+ *   any thread  reads the words of the page, which only the two above store
  */
 #ifndef PS_LOG_STATE_H
 #define PS_LOG_STATE_H
@@ -102,11 +102,15 @@ struct ps_log {
   ps_writer writer;
   ps_flusher flusher;
   pthread_mutex_t file_sync_lock; /* one file is synced at a time */
-  ps_live *live;                  /* NULL: page is own_page */
+  ps_live *live;                  /* NULL: shared is own_page */
   ps_live_page *page;             /* the words that count */
-  ps_live_page own_page;
-  ps_lock *lock;        /* what it writes under; NULL: not checked */
-  uint64_t incarnation; /* of the page when it was started */
+  ps_live_page *shared;           /* those that other programs see */
+  ps_live_page own_page;          /* a writer's page: page_words.h */
+  pthread_mutex_t page_lock;      /* of all words but the published end */
+  _Atomic uint64_t publishing;    /* the published end that is stored next */
+  _Atomic uint32_t is_changed;    /* another program wrote to the page */
+  ps_lock *lock;                  /* what it writes under; NULL: not checked */
+  uint64_t incarnation;           /* of the page when it was started */
   ps_topics *topics;
   ps_queues *queues;
   _Atomic uint64_t limit;    /* a reader's own end; PS_NO_OFFSET: the page's */
@@ -161,7 +165,7 @@ ps_status ps_log_check_cut(ps_log *log, uint64_t generation, uint64_t end,
 
 /* Is the live page still this writer's? */
 static inline int32_t ps_log_has_page(const ps_log *log) {
-  return atomic_load(&log->page->incarnation) == log->incarnation;
+  return atomic_load(&log->shared->incarnation) == log->incarnation;
 }
 
 /* Begins a call that waits for the write lock and holds it exclusively. Status:

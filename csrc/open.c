@@ -14,6 +14,7 @@
 #include "flusher.h"
 #include "format.h"
 #include "ill.h"
+#include "page_words.h"
 #include "sync.h"
 #include "tail.h"
 #include "waiters.h"
@@ -84,12 +85,14 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->fork_stamp = ps_fork_stamp();
   atomic_store(&log->holders, 1);
   log->live = live;
-  log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
+  log->shared = live != NULL ? ps_live_words_of(live) : &log->own_page;
+  log->page = options->mode == PS_MODE_WRITE ? &log->own_page : log->shared;
   if (live != NULL)
     ps_live_hold(live);
   ps_commit_queue_init(&log->commit_queue, options->wake_one_by_one);
   ps_flusher_init(&log->flusher);
   pthread_mutex_init(&log->file_sync_lock, NULL);
+  pthread_mutex_init(&log->page_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
   if (options->mode == PS_MODE_READ_ILL)
@@ -224,7 +227,7 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  log->incarnation = atomic_load(&log->page->incarnation);
+  log->incarnation = atomic_load(&log->shared->incarnation);
   status = check_start(log, start, error);
   if (status == PS_OK)
     status = ps_sync_check_guard(log, error);
@@ -243,14 +246,10 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
                           : start_unclean(log, start, error);
   start->segments_removed += stranded;
   if (status == PS_OK) {
-    ps_live_page *page = log->page;
     log->writer.store_ms = start->store_ms;
     ps_clock_start(log);
     atomic_store(&log->writer.last_offset, start->last_offset);
-    atomic_store(&page->published_end, start->end);
-    atomic_store(&page->synced_end, start->end);
-    atomic_store(&page->confirm_offset, start->confirm_offset);
-    atomic_store(&page->min_offset, ps_segments_first(&log->segments));
+    ps_page_start(log, start);
     atomic_store(&log->limit, PS_NO_OFFSET);
     status = ps_flusher_start(log, error);
   }

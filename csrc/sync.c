@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "page_words.h"
 
 /* The first reason stays. */
 static void set_poison(ps_log *log, uint32_t reason) {
@@ -15,7 +16,7 @@ static void set_poison(ps_log *log, uint32_t reason) {
 }
 
 /* Is the store another writer's by now? */
-static ps_status check_guard(const ps_log *log, ps_error *error) {
+static ps_status check_guard(ps_log *log, ps_error *error) {
   if (!ps_log_has_page(log))
     return ps_fail(error, PS_E_POISONED, atomic_load(&log->page->synced_end),
                    "%s: the live page has the incarnation of another writer, "
@@ -23,7 +24,16 @@ static ps_status check_guard(const ps_log *log, ps_error *error) {
                    "is written: close the log, stop the other program, and "
                    "open it again",
                    log->segments.directory);
-  return log->lock == NULL ? PS_OK : ps_lock_check(log->lock, error);
+  ps_status status =
+      log->lock == NULL ? PS_OK : ps_lock_check(log->lock, error);
+  if (status == PS_OK && ps_page_differs(log))
+    return ps_fail(error, PS_E_POISONED, atomic_load(&log->page->synced_end),
+                   "%s: another program wrote to the live page (meta/live) "
+                   "while this log was open for writing, and readers may have "
+                   "seen wrong ends: nothing more is written: close the log, "
+                   "stop that program, and open the log again",
+                   log->segments.directory);
+  return status;
 }
 
 ps_status ps_sync_check_guard(ps_log *log, ps_error *error) {
@@ -130,9 +140,8 @@ static void close_synced(ps_log *log, uint64_t before, uint64_t synced) {
 }
 
 ps_status ps_sync_published(ps_log *log, ps_error *error) {
-  ps_live_page *page = log->page;
-  uint64_t target = atomic_load(&page->published_end);
-  uint64_t synced = atomic_load(&page->synced_end);
+  uint64_t target = atomic_load(&log->page->published_end);
+  uint64_t synced = atomic_load(&log->page->synced_end);
   if (atomic_load(&log->is_poisoned))
     return ps_log_poisoned(log, synced, error);
   ps_status status = sync_range(log, synced, target, error);
@@ -146,7 +155,7 @@ ps_status ps_sync_published(ps_log *log, ps_error *error) {
   if (atomic_load(&log->is_poisoned))
     return ps_log_poisoned(log, synced, error);
   if (target > synced) {
-    atomic_store(&page->synced_end, target);
+    ps_page_synced(log, target);
     close_synced(log, synced, target);
   }
   return PS_OK;

@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "format.h"
+#include "page_words.h"
 #include "sync.h"
 #include "tail.h"
 #include "waiters.h"
@@ -40,7 +41,8 @@ ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error) {
     return status;
   if (atomic_load(&log->is_poisoned))
     return ps_log_poisoned(log, end, error);
-  if (!ps_log_has_page(log)) /* its bytes would go over another writer's */
+  /* Its bytes would go over another writer's, or others cannot see them. */
+  if (!ps_log_has_page(log) || atomic_load(&log->is_changed))
     return ps_sync_check_guard(log, error);
   if (log->writer.is_broken)
     return ps_fail(error, PS_E_BUSY, end,
@@ -208,7 +210,7 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
   writer->received_end = end;
   if (writer->last_staged != PS_NO_OFFSET)
     atomic_store(&writer->last_offset, writer->last_staged);
-  atomic_store_explicit(&log->page->published_end, end, memory_order_release);
+  ps_page_publish(log, end);
   ps_flusher_grown(log, end);
   if (writer->waiters != NULL) {
     ps_error ignored; /* every handle has a mark 0 */

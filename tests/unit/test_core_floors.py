@@ -52,6 +52,7 @@ CORE_FLOORS = {
     "checksum": 3,
     "detach": 3,
     "log_state": 4,
+    "page_words": 4,
     "parse": 4,
     "record": 4,
     "source": 4,
