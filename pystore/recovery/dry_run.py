@@ -19,7 +19,7 @@ from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.errors import FormatError, PystoreError
+from pystore.errors import FormatError, NotAStoreError, PystoreError
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import LIVE_NAME, META_NAME, require_store, store_root
 from pystore.metastore.database import MetaStore
@@ -33,6 +33,7 @@ from pystore.recovery.state import (
     RecoveryInput,
     opening_of,
     reasons_against,
+    signs_of_others,
 )
 from pystore.recovery.stored_bounds import (
     bounds_of,
@@ -119,13 +120,14 @@ class StoreBounds(NamedTuple):
         bound: no record below may be bad.
         lost: the stored beginning of the log and the present one, if segments at the
             beginning are missing (A16).
-        unreadable: an error for each small file that cannot be parsed; the bounds are
-            those without it. An opening for writing refuses.
+        unreadable: an error for each small file that cannot be parsed, and for a
+            segment of another size; the bounds are those without them. An opening for
+            writing refuses.
     """
 
     bound: Bound | Evidence
     lost: tuple[int, int] | None = None
-    unreadable: tuple[FormatError, ...] = ()
+    unreadable: tuple[FormatError | NotAStoreError, ...] = ()
 
 
 def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
@@ -139,7 +141,8 @@ def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
     Raises:
         NotAStoreError, FormatError, StorageError: as `inspect`.
     """
-    found, errors = find(root).readable()
+    found, unreadable = find(root).readable()
+    errors: list[FormatError | NotAStoreError] = [*unreadable]
     state = _state(
         root, lambda opening: opening, serves_ill=True, queues=queues, found=found
     )
@@ -147,12 +150,23 @@ def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
         lost, view = None, recovery_input.view
         if view is not None:
             lost = lost_beginning(recovery_input, view)
-        return StoreBounds(_bound_of(recovery_input), lost, tuple(errors))
+        bound = _bound_of(recovery_input, errors)
+        return StoreBounds(bound, lost, tuple(errors))
 
 
-def _bound_of(recovery_input: RecoveryInput) -> Bound | Evidence:
+def _bound_of(
+    recovery_input: RecoveryInput, errors: list[FormatError | NotAStoreError]
+) -> Bound | Evidence:
     view = recovery_input.view
-    if view is None or reasons_against(recovery_input):
+    if view is None:
+        return evidence_of(recovery_input)
+    try:
+        reasons = reasons_against(recovery_input)
+    except NotAStoreError as error:
+        # A segment of another size takes back no end that was stored.
+        errors.append(error)
+        reasons = signs_of_others(recovery_input, view)
+    if reasons:
         return evidence_of(recovery_input)
     mark = clean_mark(recovery_input, view)
     if mark is not None:

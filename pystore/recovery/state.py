@@ -31,6 +31,7 @@ __all__ = [
     "RecoveryInput",
     "opening_of",
     "reasons_against",
+    "signs_of_others",
     "text_of_stranded",
 ]
 
@@ -68,15 +69,25 @@ def reasons_against(recovery_input: RecoveryInput) -> list[str]:
     view = recovery_input.view
     if view is None:
         return []
-    segments = tuple(
-        (base, recovery_input.segments.segment_size)
-        for base in recovery_input.segments.bases
-    )
+    segments = _sizes_of(recovery_input)
     check_sizes(recovery_input.root, view.read(FINGERPRINT), segments)
+    return signs_of_others(recovery_input, view)
+
+
+def signs_of_others(recovery_input: RecoveryInput, view: ReadTransaction) -> list[str]:
+    """
+    As `reasons_against`, also where a segment has another size.
+    """
+    segments = _sizes_of(recovery_input)
     lengths = view.marks(LENGTHS).next_offsets
     left = {(q.topic, q.queue_id): q.value for q in lengths}
     changed = recovery_input.queues.changed(left) if left else []
     return reasons_of(view, recovery_input.found, segments, changed)
+
+
+def _sizes_of(recovery_input: RecoveryInput) -> tuple[tuple[int, int], ...]:
+    segments = recovery_input.segments
+    return tuple((base, segments.segment_size) for base in segments.bases)
 
 
 def text_of_stranded(bases: tuple[int, ...]) -> str:

@@ -193,3 +193,24 @@ def test_a_small_file_that_cannot_be_read_hides_no_missing_segment(
     named = "commitlog" if gone == "newest" else segment.name
     assert {name: "file", named: "log"} == found
     assert end == find_stored_end(root)
+
+
+def test_a_segment_of_another_size_takes_back_no_stored_end(tmp_path: Path) -> None:
+    """
+    The newest segment is gone and the one before it is short: the queue entries of both
+    are right, and what was stored of the end tells it.
+    """
+    root = tmp_path / "s"
+    with Store(root, segment_size=1 << 16) as store:
+        for _ in range(200):
+            store.log.append(Message("T", bytes(400)))
+        end = store.log.end_offset
+    first, last = sorted((root / "commitlog").iterdir())
+    last.unlink()
+    os.truncate(first, 28_699)
+
+    found = verify_store(root).damages
+
+    assert {"file", "log"} == {one.part for one in found}
+    assert end == max(one.end or 0 for one in found)
+    assert "65536 when pystore left it" in found[0].reason
