@@ -33,7 +33,7 @@ from pystore.consumequeue.build import (
 from pystore.consumequeue.files import QueueFiles
 from pystore.consumequeue.light import LIGHT_PREFIX
 from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue, is_filler
-from pystore.errors import InvalidError
+from pystore.errors import CorruptError, InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.fd_cache import FdCache
 from pystore.fs.layout import CONSUME_QUEUE
@@ -137,6 +137,7 @@ class ConsumeQueues:
         expected: Mapping[tuple[str, int], int] | None = None,
         *,
         by_bisection: bool = False,
+        bad: dict[tuple[str, int], CorruptError] | None = None,
     ) -> None:
         """
         Finds the queues of the store and their ends, anew.
@@ -145,6 +146,8 @@ class ConsumeQueues:
             expected: `lengths` at the last close; a queue that still ends there is
                 not read.
             by_bisection: as `ConsumeQueue.load`.
+            bad: gets the error of each queue that cannot be read, which is left out;
+                ``None``: the first of them is raised.
 
         Raises:
             CorruptError: a queue's files have wrong names or lengths.
@@ -154,8 +157,15 @@ class ConsumeQueues:
         for topic, queue_id in sorted(self._names()):
             queue = self._make(topic, queue_id)
             end = expected.get((topic, queue_id)) if expected else None
-            queue.load(end, by_bisection=by_bisection)
-            queues[topic, queue_id] = queue
+            try:
+                queue.load(end, by_bisection=by_bisection)
+            except CorruptError as error:
+                if bad is None:
+                    raise
+                # The others are whole, or have a finding of their own.
+                bad[topic, queue_id] = error
+            else:
+                queues[topic, queue_id] = queue
         self._changed |= self._queues.keys() | queues.keys()
         self._queues = queues
         self._has_light = any(topic.startswith(LIGHT_PREFIX) for topic, _ in queues)

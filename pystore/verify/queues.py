@@ -23,7 +23,7 @@ from pystore.consumequeue.build import Dispatched, Group, groups_of
 from pystore.consumequeue.queue import ConsumeQueue
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
-from pystore.errors import PystoreError, StorageError
+from pystore.errors import CorruptError, StorageError
 from pystore.fs.layout import CONSUME_QUEUE
 from pystore.verify.entries import (
     LIGHT,
@@ -76,19 +76,18 @@ class QueueCheck:
         # By segment: where a queue begins anew, the records before have no entries.
         self._misses: dict[tuple[str, int], dict[int, _Misses]] = defaultdict(dict)
         self._restarts: dict[tuple[str, int], int] = {}
-        self._is_loaded = True
+        # Queues that cannot be read: that is their finding.
+        self._bad: dict[tuple[str, int], CorruptError] = {}
         self.dispatched_end = 0
         self.queues = ConsumeQueues(root, queue_file_size_of(root))
         try:
-            self.queues.load()
+            self.queues.load(bad=self._bad)
         except StorageError:
             # No answer is no damage.
             self.queues.close()
             raise
-        except PystoreError as error:
-            # A queue that cannot be read is damage; the others are not checked then.
+        for error in self._bad.values():
             path = error.path or str(root / CONSUME_QUEUE)
-            self._is_loaded = False
             damage = damaged_queue(path, None, str(error), "file form")
             self._report.damages.append(damage)
         for queue in self.queues:
@@ -119,6 +118,8 @@ class QueueCheck:
             return
         has_restart = bool((rows["queue_offset"] == 0).any())
         for group in groups_of(rows, self._log.topic, Dispatched()):
+            if (group.topic, group.queue_id) in self._bad:
+                continue
             at = group.restart if has_restart else None
             queue = self.queues.get(group.topic, group.queue_id)
             if queue is None:
@@ -211,7 +212,7 @@ class QueueCheck:
                     lost.join(misses[base].lost)
             if lost.count:
                 judge.check_lost(topic, queue_id, lost)
-        if not self._matched and self.dispatched_end and self._is_loaded:
+        if not self._matched and self.dispatched_end and not self._bad:
             judge.check_none(report.missing)
         report.damages += judge.damages
         report.other_tags = judge.other_tags

@@ -11,6 +11,7 @@ import pytest
 from lib.oracle.golden_data import STORES
 from lib.store.stores import SEGMENT, fill
 
+from pystore.doctor.apply import heal
 from pystore.store.store import Store
 from pystore.verify import verify_store
 
@@ -185,3 +186,27 @@ def test_entries_that_were_written_once_and_are_missing_are_damage(
     assert ["are missing"] == [one.reason.split(": ")[0][-11:] for one in damages]
     assert end > 20
     assert "whole" == verify_store(root).verdict
+
+
+def test_a_queue_that_cannot_be_read_hides_no_wrong_entry_of_another(
+    tmp_path: Path,
+) -> None:
+    """
+    Two findings, and the doctor heals both at once.
+    """
+    root, queue = a_store(tmp_path)
+    short = next(
+        path
+        for path in sorted((root / "consumequeue").glob("*/*/*"))
+        if path.parent != queue.parent
+    )
+    change(queue, 2 * ENTRY, (12345).to_bytes(8))
+    short.write_bytes(short.read_bytes()[:125])
+
+    report = verify_store(root)
+
+    assert {str(queue.parent), str(short)} == {one.path for one in report.damages}
+    # Nothing is said to be missing of a queue that cannot be read.
+    assert 2 == len(report.damages)
+    heal(root)
+    assert [] == verify_store(root).damages
