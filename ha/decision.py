@@ -4,7 +4,7 @@ A controller's decision about a set of replicas, as each replica receives it. Pu
 Controllers repeat decisions, and a decision may arrive late. So a replica compares each
 one with the newest that it knows (`pystore.ha.role`).
 
-Source: RMQ-R103, RMQ-R117, RMQ-R118, RMQ-R153, RMQ-R162 to RMQ-R165; B1.
+Source: RMQ-R103, RMQ-R117, RMQ-R118, RMQ-R153, RMQ-R162 to RMQ-R165; B1, C0.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Decision:
         address: ``HOST:PORT`` where the master serves slaves; empty: not known yet.
         agreed: the SyncStateSet as it was committed last, and its version;
             `pystore.replicaset.NO_SET`: not known.
-        lease: of the master; ``None``: this decision has none. If no decision ever has
-            one, the controller gives no leases.
+        lease: of the master; ``None``: this decision says nothing of it. A mastership
+            begins with `pystore.ha.master.lease.NO_LEASE` then (C0).
     """
 
     epoch: int

@@ -68,11 +68,12 @@ class Replica:
     A store that is a master or a slave. A context manager; any thread.
 
     Args:
-        path: the store's directory; a missing or empty one becomes a store.
+        store: its directory; a missing or empty one becomes a store. Or the log of a
+            store that is open; the replica closes it.
         config: of this replica.
         controller: takes requests for changes of the set, and resignations.
         now_ms: a clock that never steps back.
-        **options: of `pystore.store.commit_log.CommitLog`.
+        **options: of `pystore.store.commit_log.CommitLog`, for a directory.
 
     Attributes:
         log: of the store; read only.
@@ -84,7 +85,7 @@ class Replica:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        store: str | os.PathLike[str] | ReplicaLog,
         config: ReplicaConfig,
         controller: ControllerGateway,
         now_ms: Callable[[], int] = clock_ms,
@@ -93,7 +94,9 @@ class Replica:
         self._config = config
         self._controller = controller
         self._now_ms = now_ms
-        self.log = ReplicaLog(path, **options)
+        if not isinstance(store, ReplicaLog):
+            store = ReplicaLog(store, **options)
+        self.log = store
         self.me = Member(config.broker_id, self.log.incarnation)
         self._machine = RoleMachine(self.me, self.log.log().promised_epoch)
         self._authority = WriteAuthority(now_ms)

@@ -51,8 +51,8 @@ class ReplicaStatus:
         agreed: the set as far as this replica knows it.
         gap_bytes: of a slave: bytes that the master has and the slave does not; of a
             master: bytes that are not confirmed yet; ``None``: not known.
-        lease_left_ms: how long `leader` may be decided; ``None``: not limited, or this
-            replica is not the master.
+        lease_left_ms: how long `leader` may be decided; 0: not now; ``None``: not
+            limited, or this replica is not the master.
         problem: the error that holds the replica up; empty: none.
     """
 

@@ -10,7 +10,7 @@ One literal table lists the transitions; docs/replication.md draws its diagram f
 The next effect is computed: `RoleMachine.next_effect` compares what runs with what is
 wanted, and returns the one effect to carry out next.
 
-Source: B5, B6, B8; RMQ-R152 to RMQ-R165; docs/replication.md.
+Source: B5, B6, B8, C0; RMQ-R152 to RMQ-R165; docs/replication.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from enum import Enum
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
-from pystore.ha.master.lease import Lease
+from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.wire.effects import Promise
 from pystore.replicaset import AgreedSet, Member
 
@@ -171,7 +171,7 @@ class RoleMachine:
         self._running: StopServing | StopFollowing | None = None
         self._resign: Resign | None = None
         self._updates: deque[RoleEffect] = deque()
-        self._lease: Lease | None = None
+        self._lease = NO_LEASE
 
     # -- inputs --------------------------------------------------------------
 
@@ -185,7 +185,8 @@ class RoleMachine:
             self._take_update(decision)
         else:
             self.known = decision
-            self._lease = decision.lease
+            # Fail closed: a lease of another epoch is none of this one (C0).
+            self._lease = decision.lease or NO_LEASE
         self._move(event)
 
     def leased(self, epoch: int, lease: Lease) -> None:
@@ -384,12 +385,12 @@ class BeginMastership:
     Attributes:
         epoch: of the mastership.
         agreed: the set as it was committed with the election.
-        lease: see `Decision`.
+        lease: as far as it is granted by now.
     """
 
     epoch: int
     agreed: AgreedSet
-    lease: Lease | None
+    lease: Lease
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from pystore.controller.model.commands import Register
 from pystore.controller.model.state import SetKey
@@ -52,8 +53,15 @@ __all__ = ["Handlers"]
 _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
 """Settings that RocketMQ does not allow to change."""
 
-_NO_LEASE = Reply(ext_fields=lease_fields(LeaseGrant()))
-"""The answer to all brokers but masters of pystore, thousands of times a second."""
+
+@lru_cache(maxsize=4096)
+def _no_lease(epoch: int) -> Reply:
+    """
+    The answer to all brokers but masters of pystore, thousands of times a second: a
+    refusal names the epoch that it refuses (C0).
+    """
+    return Reply(ext_fields=lease_fields(LeaseGrant(epoch=epoch)))
+
 
 _Handle = Callable[[RemotingCommand, Connection], Handling]
 
@@ -123,17 +131,17 @@ class Handlers:
         )
         leader = self._context.leader
         if leader is None:
-            return _NO_LEASE
+            return _no_lease(beat.epoch)
         if is_new:
             leader.check_soon(beat.names)
         if beat.resigned_epoch >= 0:
             member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
             leader.resign(beat.names, member, beat.resigned_epoch)
             # A lease now would make the next master wait for it in vain.
-            return _NO_LEASE
+            return _no_lease(beat.epoch)
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
         if not length_ms:
-            return _NO_LEASE
+            return _no_lease(beat.epoch)
         return Reply(ext_fields=lease_fields(LeaseGrant(length_ms, epoch)))
 
     async def _command(self, request: RemotingCommand, peer: Connection) -> Reply:

@@ -7,14 +7,17 @@ heartbeat. The lease counts from the moment at which the heartbeat was *sent*. I
 when the first of two clocks reaches its end: boot time, which also counts while the
 machine sleeps, or wall time.
 
-Source: C1 to C3, B8 (docs/in-sync.md).
+A mastership begins without a lease (C0): until one is granted for its epoch, `leader`
+is not acknowledged.
+
+Source: C0 to C3, B8 (docs/in-sync.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["NO_LEASE", "Lease", "lease_from"]
+__all__ = ["NO_LEASE", "UNLEASED", "Lease", "lease_from"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,13 @@ class Lease:
 
 
 NO_LEASE = Lease(1, 1)
-"""The controller gives leases, and this master has none."""
+"""This master has no lease: none was granted for its epoch, or the last was refused."""
+
+UNLEASED = Lease(2**63 - 1, 2**63 - 1)
+"""
+The controller gives no leases, as RocketMQ's: only the end of the mastership ends the
+acks that the master decides alone. A broker says so explicitly, once it knows (C0).
+"""
 
 
 def lease_from(

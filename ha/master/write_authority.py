@@ -6,7 +6,7 @@ with the lease, `leader` and `leader-synced` end; with the mastership, all appen
 Before another role begins, no admitted append may still be under way: its late bytes
 would belong to no epoch, or to another master's.
 
-Source: B5, B8, C1, C3; docs/replication.md.
+Source: B5, B8, C0, C1, C3; docs/replication.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended
 from pystore.errors import FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.master.lease import Lease
+from pystore.ha.master.lease import NO_LEASE, UNLEASED, Lease
 from pystore.message.message import Message
 
 __all__ = ["WriteAuthority"]
@@ -49,16 +49,16 @@ class WriteAuthority:
         self._is_open = False
         self._handle: LogHandle | None = None
         self._epoch = -1
-        self._lease: Lease | None = None
+        self._lease = NO_LEASE
 
-    def begin(self, handle: LogHandle, epoch: int, lease: Lease | None) -> None:
+    def begin(self, handle: LogHandle, epoch: int, lease: Lease) -> None:
         """
         Admits appends of this epoch.
 
         Args:
             handle: of the log.
             epoch: of the mastership.
-            lease: ``None``: the controller gives no leases.
+            lease: `pystore.ha.master.lease.NO_LEASE` until one is granted (C0).
 
         Raises:
             FencedError: a higher epoch was begun.
@@ -138,24 +138,25 @@ class WriteAuthority:
 
     def left_ms(self) -> int | None:
         """
-        Returns how long the lease still runs; ``None``: there are no leases.
+        Returns how long the lease still runs; 0: there is none; ``None``: the
+        controller gives no leases.
         """
         lease = self._lease
-        if lease is None:
+        if lease == UNLEASED:
             return None
         boottime_ns, wall_ms = self._clocks
-        return lease.left_ms(boottime_ns(), wall_ms())
+        return max(0, lease.left_ms(boottime_ns(), wall_ms()))
 
     def lease_ms(self) -> int | None:
         """
         Returns the last moment of the lease, on the clock that was given; ``None``:
-        there are no leases.
+        the controller gives no leases.
         """
         left_ms = self.left_ms()
         return None if left_ms is None else self._now_ms() + left_ms - 1
 
-    def _grant(self, handle: LogHandle, epoch: int, lease: Lease | None) -> None:
-        if lease is None:
+    def _grant(self, handle: LogHandle, epoch: int, lease: Lease) -> None:
+        if lease == UNLEASED:
             handle.authority(epoch, NO_OFFSET, NO_OFFSET)
         else:
             # The core takes 0 for no lease.

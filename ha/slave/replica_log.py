@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pystore.replicaset import Incarnation
     from pystore.store.commit_log import CommitLog
     from pystore.store.report import RecoveryReport
+    from pystore.store.writer import Writer
 
 __all__ = ["LogEffect", "ReplicaLog", "ack_status"]
 
@@ -156,6 +157,13 @@ class ReplicaLog:
         The incarnation of this opening; each opening has a higher one (B1).
         """
         return self._store.log.writer.metastore.read(INCARNATION)
+
+    @property
+    def writer(self) -> Writer:
+        """
+        The open store: its identity, its boot.
+        """
+        return self._store.log.writer
 
     @property
     def problem(self) -> Exception | None:

@@ -36,6 +36,7 @@ __all__ = [
     "bounds_of",
     "clean_mark",
     "is_cut_by_rocketmq",
+    "is_page_valid",
     "lost_beginning",
     "stored_end",
 ]
@@ -95,7 +96,7 @@ def bounds_of(recovery_input: RecoveryInput, view: ReadTransaction) -> OurBounds
     intent = view.read(CUT).intent
     bound, synced, limit = Bound(stored.synced_end), stored.synced_end, NO_OFFSET
     live = recovery_input.live
-    is_exact = live is not None and _is_page_valid(live, recovery_input.boot)
+    is_exact = live is not None and is_page_valid(live, recovery_input.boot)
     if live is not None and is_exact:
         limit = max(live.published_end, bound.offset)
         bound = Bound(limit, "published end")
@@ -107,7 +108,10 @@ def bounds_of(recovery_input: RecoveryInput, view: ReadTransaction) -> OurBounds
     return OurBounds(bound, synced, intent, limit, is_exact)
 
 
-def _is_page_valid(live: LiveWords, boot: Boot) -> bool:
+def is_page_valid(live: LiveWords, boot: Boot) -> bool:
+    """
+    Whether the words of a live page were written in this boot and mount (A4).
+    """
     return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
 
 

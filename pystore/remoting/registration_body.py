@@ -41,13 +41,18 @@ class DataVersion:
         """
         Returns the body of 322.
         """
-        return render_body(
-            {
-                "counter": self.counter,
-                "stateVersion": self.state_version,
-                "timestamp": self.timestamp,
-            }
-        )
+        return render_body(self.row)
+
+    @property
+    def row(self) -> dict[str, int]:
+        """
+        Its JSON object.
+        """
+        return {
+            "counter": self.counter,
+            "stateVersion": self.state_version,
+            "timestamp": self.timestamp,
+        }
 
     @classmethod
     def decode(cls, body: bytes) -> DataVersion:
@@ -110,6 +115,19 @@ class RegistrationBody:
     topics: Mapping[str, TopicQueues] = field(default_factory=dict)
     filter_servers: tuple[str, ...] = ()
 
+    def encode(self) -> bytes:
+        """
+        Returns the body.
+        """
+        table = {name: _row(name, one) for name, one in self.topics.items()}
+        wrapper = {"dataVersion": self.version.row, "topicConfigTable": table}
+        return render_body(
+            {
+                "filterServerList": list(self.filter_servers),
+                "topicConfigSerializeWrapper": wrapper,
+            }
+        )
+
     @classmethod
     def decode(cls, body: bytes) -> RegistrationBody:
         """
@@ -137,6 +155,19 @@ class RegistrationBody:
             },
             _addresses(row.get("filterServerList") or []),
         )
+
+
+def _row(name: str, topic: TopicQueues) -> dict[str, object]:
+    return {
+        "topicName": name,
+        "readQueueNums": topic.read_queues,
+        "writeQueueNums": topic.write_queues,
+        "perm": topic.perm,
+        "topicSysFlag": topic.sys_flag,
+        "topicFilterType": "SINGLE_TAG",
+        "order": False,
+        "attributes": {},
+    }
 
 
 def _topic(row: dict[str, Any], mapping: object) -> TopicQueues:

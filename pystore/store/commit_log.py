@@ -179,7 +179,9 @@ class CommitLog(StoreHandle, ReadableLog):
         self._writer = writer
         self._log = writer.log
         self._append = writer.log.append
-        self.recovery = report_of(writer.plan, writer.report, writer.loss)
+        self.recovery = report_of(
+            writer.plan, writer.report, writer.loss, writer.restart
+        )
         monitor.note_opening(self.recovery)
 
     def _open_reader(self, options: LogOptions) -> None:

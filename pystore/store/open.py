@@ -61,6 +61,7 @@ from pystore.metastore.schema import (
 from pystore.metastore.values import Bounds
 from pystore.recovery.foreign_writer import Found, find
 from pystore.recovery.plan import RecoveryPlan, is_adopted, plan
+from pystore.recovery.restart import restart_of
 from pystore.recovery.salvage import save_cut
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import RecoveryInput, opening_of
@@ -114,9 +115,7 @@ def open_writer(
         live = stack.enter_context(
             LivePage(root / META_NAME / LIVE_NAME, writable=True)
         )
-        temporary = segment_temporary(root)
-        for directory in {root / META_NAME / TEMPORARY_NAME, temporary}:
-            sweep(directory)
+        temporary = _sweep_temporaries(root)
         log = stack.enter_context(LogHandle(root, options, live))
         log.guard(lock, temporary)
         boot = boot_of(root)
@@ -137,6 +136,7 @@ def open_writer(
             )
             made = plan(recovery_input)
             known = next_offsets(made, queues)
+            restart = restart_of(recovery_input)
         if made.corrupt is not None and not accept_loss:
             _refuse(root, made)
         loss = save_cut(
@@ -144,10 +144,21 @@ def open_writer(
         )
         writer = Writer(root, stack, metastore, live, log, boot, made, _BEFORE, loss)
         writer.parts = (lock, metastore, live, log.pointer)
+        writer.restart = restart
         _start(writer, found, known)
         log.after_failure = partial(undo_append, writer)
         writer.stack = stack.pop_all()
     return writer
+
+
+def _sweep_temporaries(root: Path) -> Path:
+    """
+    Removes what a killed process left; returns the directory for new segments.
+    """
+    temporary = segment_temporary(root)
+    for directory in {root / META_NAME / TEMPORARY_NAME, temporary}:
+        sweep(directory)
+    return temporary
 
 
 def _prepare_meta(root: Path) -> bool:

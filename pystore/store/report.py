@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pystore.core.results import StartReport
 from pystore.recovery.plan import RecoveryPlan
+from pystore.recovery.restart import NO_RESTART, Restart
 from pystore.recovery.salvage import Loss
 from pystore.stored_names import public
 
@@ -45,6 +46,10 @@ class RecoveryReport:
         damage_offset: where promised bytes are bad, or ``None``.
         stranded: base offsets of segments that were removed, or will be: they hold
             no record and follow a missing segment.
+        published_end: the published end that the process before left in the live page;
+            ``None``: there was none.
+        keeps_pages: boot and mount are those of that process: no byte of it was lost.
+        is_copy: the store is a copy or a restore of the one that was written.
     """
 
     is_new: bool = False
@@ -68,10 +73,16 @@ class RecoveryReport:
     loss: Loss | None = None
     damage_offset: int | None = None
     stranded: tuple[int, ...] = ()
+    published_end: int | None = None
+    keeps_pages: bool = False
+    is_copy: bool = False
 
 
 def report_of(
-    made: RecoveryPlan, work: StartReport = _NO_WORK, loss: Loss | None = None
+    made: RecoveryPlan,
+    work: StartReport = _NO_WORK,
+    loss: Loss | None = None,
+    restart: Restart = NO_RESTART,
 ) -> RecoveryReport:
     """
     Returns the report of an opening; without *work*, that of a dry run.
@@ -80,6 +91,7 @@ def report_of(
         made: what was decided.
         work: what starting the log took.
         loss: what was given up, if promised bytes were bad.
+        restart: what was found of the process before.
     """
     has_cut = made.cut_bytes > 0 or made.import_cut is not None
     return RecoveryReport(
@@ -104,4 +116,7 @@ def report_of(
         loss=loss,
         damage_offset=None if made.corrupt is None else made.corrupt.offset,
         stranded=made.stranded,
+        published_end=restart.published_end,
+        keeps_pages=restart.keeps_pages,
+        is_copy=restart.is_copy,
     )

@@ -28,6 +28,7 @@ from pystore.fs.regular_file import read_regular
 from pystore.metastore.database import MetaStore
 from pystore.metastore.values import QueueBounds, StoreFingerprint
 from pystore.recovery.plan import RecoveryPlan
+from pystore.recovery.restart import NO_RESTART, Restart
 from pystore.recovery.salvage import Loss
 from pystore.recovery.segments import Segments, last_record
 from pystore.rocketmq.checkpoint_file import parse_checkpoint
@@ -64,6 +65,7 @@ class Writer:
         plan: of the recovery at the opening.
         report: the work of the start of the log.
         loss: the saved bytes, if promised bytes were bad.
+        restart: what the opening found of the process before.
         new_offsets: next queue offsets that the metastore does not have yet.
         gap_max: of the queue offsets of lost records that a consume queue passes over;
             0: there are none.
@@ -98,6 +100,7 @@ class Writer:
     plan: RecoveryPlan
     report: StartReport
     loss: Loss | None
+    restart: Restart = NO_RESTART
     new_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     gap_max: int = 0
     new_lengths: dict[tuple[str, int], int] | None = None

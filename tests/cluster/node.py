@@ -33,6 +33,7 @@ from pystore.ha.decision import Decision
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
+from pystore.ha.master.lease import UNLEASED
 from pystore.ha.replica import Replica
 from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
@@ -150,7 +151,7 @@ class Node:
 
     def _lead(self, epoch: int, agreed: AgreedSet) -> None:
         me, replica = self._replica.me, self._replica
-        standing = self._change(Decision(epoch, me, "", agreed), Role.MASTER)
+        standing = self._change(Decision(epoch, me, "", agreed, UNLEASED), Role.MASTER)
         self.tell("leading", epoch=epoch, address=standing.address)
         name = f"{me.broker_id}-{epoch}"
         self._appenders = Appenders(replica, self._acks, name, self._broken)

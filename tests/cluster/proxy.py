@@ -52,6 +52,7 @@ class Proxy:
         self._lock = threading.Lock()
         self._links: list[_Link] = []
         self._delay_s = 0.0
+        self._is_refusing = False
         self._carried = threading.Condition()
         self._carried_bytes = 0
         self._over = threading.Event()
@@ -134,6 +135,12 @@ class Proxy:
             link.master.close()
         return len(links)
 
+    def refuse(self) -> None:
+        """
+        New links break at once.
+        """
+        self._is_refusing = True
+
     def freeze(self) -> int:
         """
         Links are half open from now on: neither bytes nor their ends arrive, and
@@ -159,6 +166,8 @@ class Proxy:
 
     def _join(self, slave: socket.socket) -> None:
         try:
+            if self._is_refusing:
+                raise ConnectionRefusedError
             master = socket.create_connection(self._target)
         except OSError:
             # No master listens, and the slave gets the same error.

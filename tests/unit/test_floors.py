@@ -51,7 +51,6 @@ FLOORS = {
     "pystore.salvage": 7,
     "pystore.spark.plan": 7,
     "pystore.verify": 7,
-    "pystore.broker": 8,
     "pystore.compare": 8,
     "pystore.controller": 8,
     "pystore.ha": 8,
@@ -59,6 +58,7 @@ FLOORS = {
     "pystore.spark.verify": 8,
     "pystore": 9,
     "pystore.autorecovery": 9,
+    "pystore.broker": 9,
     "pystore.doctor": 8,
     "pystore.demo": 9,
     "pystore.spark.compact": 9,
@@ -73,6 +73,9 @@ FLOORS = {
 # randomness are arguments, so that tests choose them.
 RIM = {
     "pystore.broker.controller_gateway",
+    "pystore.broker.heartbeats",
+    "pystore.broker.node",
+    "pystore.broker.routes",
     "pystore.cli.admin.client",
     "pystore.cli.admin.controllers",
     "pystore.cli.admin.sets",

@@ -17,7 +17,7 @@ from lib.store.stores import SEGMENT
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.set_change import SetChange
-from pystore.ha.master.lease import Lease
+from pystore.ha.master.lease import UNLEASED, Lease
 from pystore.ha.replica import Replica
 from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
@@ -139,7 +139,7 @@ class ReplicaStage:
         return replica
 
     def elect(
-        self, epoch: int, master: Replica, lease: Lease | None = None
+        self, epoch: int, master: Replica, lease: Lease = UNLEASED
     ) -> ReplicaStatus:
         """
         The controller elects, with the rest of the set as candidates, and tells

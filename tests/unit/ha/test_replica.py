@@ -17,7 +17,7 @@ from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
-from pystore.ha.master.lease import NO_LEASE, lease_from
+from pystore.ha.master.lease import NO_LEASE, UNLEASED, lease_from
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.replicaset import AgreedSet, Incarnation, Member
@@ -162,9 +162,7 @@ def test_without_a_lease_the_core_refuses_what_the_master_decides_alone(
                 first.submit(message(1), ack)
         assert first.log.log().end_offset == end
         assert first.append(message(2), Ack.ALL, WAIT_MS).is_reached
-        left_ms = first.standing().lease_left_ms
-        assert left_ms is not None
-        assert left_ms < 0
+        assert 0 == first.standing().lease_left_ms
 
         first.leased(1, lease_from(boottime_ns(), wall_ms(), 3_600_000))
         granted = first.wait_for(lambda stands: (stands.lease_left_ms or 0) > 0)
@@ -173,7 +171,7 @@ def test_without_a_lease_the_core_refuses_what_the_master_decides_alone(
         assert first.append(message(3), Ack.LEADER_SYNCED).is_reached
 
         first.leased(1, NO_LEASE)
-        first.wait_for(lambda stands: (stands.lease_left_ms or 0) < 0)
+        first.wait_for(lambda stands: stands.lease_left_ms == 0)
         with pytest.raises(FencedError, match="has run out"):
             first.append(message(4), Ack.LEADER)
 
@@ -184,7 +182,7 @@ def test_a_lease_runs_out_by_itself(stage: ReplicaStage) -> None:
         first = stage.start(1)
         sent_ns = boottime_ns() - 9_900_000_000
         stage.elect(1, first, lease_from(sent_ns, wall_ms() - 9_900, 10_000))
-        stage.wait_until(first, lambda stands: (stands.lease_left_ms or 0) < -1)
+        stage.wait_until(first, lambda stands: stands.lease_left_ms == 0)
         with pytest.raises(FencedError, match="has run out"):
             first.append(message(1), Ack.LEADER)
 
@@ -319,7 +317,7 @@ def test_an_address_that_is_taken_is_tried_again(stage: ReplicaStage) -> None:
         port = int(stage.elect(1, first).address.rpartition(":")[2])
         third = stage.start(3, port=port)
         agreed = AgreedSet(frozenset({third.me}), 9)
-        third.decided(Decision(2, third.me, "", agreed))
+        third.decided(Decision(2, third.me, "", agreed, UNLEASED))
         stage.wait_until(third, lambda stands: "cannot listen" in stands.problem)
         assert third.standing().role is Role.PENDING
         first.decided(Decision(2))

@@ -73,7 +73,7 @@ def test_the_old_role_ends_before_the_new_one_is_promised(stage: Stage) -> None:
     assert stage.told(to_lead(4)) == [
         StopFollowing(),
         Promise(4),
-        BeginMastership(4, SET, None),
+        BeginMastership(4, SET, NO_LEASE),
     ]
     assert stage.machine.role is Role.MASTER
     assert stage.told(to_follow(5)) == [
@@ -92,7 +92,7 @@ def test_a_newer_mastership_of_the_same_master_begins_anew(stage: Stage) -> None
     assert stage.told(to_lead(5)) == [
         StopServing(4),
         Promise(5),
-        BeginMastership(5, SET, None),
+        BeginMastership(5, SET, NO_LEASE),
     ]
 
 
@@ -175,7 +175,7 @@ class TestPending:
         assert machine.next_effect() == Promise(5)
         machine.decided(to_lead(6))
 
-        assert stage.run() == [Promise(6), BeginMastership(6, SET, None)]
+        assert stage.run() == [Promise(6), BeginMastership(6, SET, NO_LEASE)]
 
     def test_an_older_one_does_not(self, stage: Stage) -> None:
         """Nor one that is told again."""
@@ -183,14 +183,14 @@ class TestPending:
         for decision in (to_follow(3), to_follow(4), to_lead(4)):
             stage.machine.decided(decision)
 
-        assert stage.run() == [Promise(4), BeginMastership(4, SET, None)]
+        assert stage.run() == [Promise(4), BeginMastership(4, SET, NO_LEASE)]
 
     def test_a_beginning_that_failed_is_tried_again(self, stage: Stage) -> None:
         """Until it succeeds, or something newer is decided."""
         machine = stage.machine
         machine.decided(to_lead(4))
         machine.did(Promise(4))
-        begin = BeginMastership(4, SET, None)
+        begin = BeginMastership(4, SET, NO_LEASE)
         for _ in range(3):
             assert machine.next_effect() == begin
             machine.failed(begin, "the port is taken", is_final=False)
@@ -204,7 +204,7 @@ class TestPending:
         machine = stage.machine
         machine.decided(to_lead(4))
         machine.did(Promise(4))
-        machine.failed(BeginMastership(4, SET, None), "poisoned", is_final=True)
+        machine.failed(BeginMastership(4, SET, NO_LEASE), "poisoned", is_final=True)
 
         assert stage.run() == [Resign(4, "poisoned")]
         assert machine.role is Role.RESIGNED
@@ -268,7 +268,7 @@ class TestMaster:
         assert stage.run() == [
             StopServing(4),
             Promise(5),
-            BeginMastership(5, SET, None),
+            BeginMastership(5, SET, NO_LEASE),
         ]
 
     def test_a_newer_epoch_of_a_peer_ends_it_without_a_promise(
@@ -286,7 +286,7 @@ class TestMaster:
         ]
         assert stage.machine.role is Role.RESIGNED
         assert stage.told(to_lead(4)) == []
-        assert stage.told(to_lead(5))[-1] == BeginMastership(5, SET, None)
+        assert stage.told(to_lead(5))[-1] == BeginMastership(5, SET, NO_LEASE)
 
     def test_a_failed_disk_ends_it(self, stage: Stage) -> None:
         """B9: but not the mastership of another epoch."""

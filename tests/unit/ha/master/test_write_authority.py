@@ -15,7 +15,7 @@ from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import LogHandle
 from pystore.errors import FencedError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.master.lease import NO_LEASE, Lease, lease_from
+from pystore.ha.master.lease import NO_LEASE, UNLEASED, Lease, lease_from
 from pystore.ha.master.write_authority import WriteAuthority
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
@@ -55,7 +55,7 @@ def test_without_leases_every_ack_is_let_in(
     authority: WriteAuthority, handle: LogHandle
 ) -> None:
     """A controller that gives none limits nothing."""
-    authority.begin(handle, 3, None)
+    authority.begin(handle, 3, UNLEASED)
     ends = [authority.append([message(1)], ack).end for ack in Ack]
 
     assert ends == sorted(set(ends))
@@ -121,7 +121,7 @@ def test_after_the_end_nothing_is_appended(
     authority: WriteAuthority, handle: LogHandle
 ) -> None:
     """Not by the way of the log either; and another epoch's end is none."""
-    authority.begin(handle, 3, None)
+    authority.begin(handle, 3, UNLEASED)
     authority.revoke(2)
     authority.append([message(1)], Ack.ALL)
     authority.end(3)
@@ -137,7 +137,7 @@ def test_the_end_waits_for_admitted_appends(
     authority: WriteAuthority, handle: LogHandle
 ) -> None:
     """B5: their bytes must not come to a log that follows by then."""
-    authority.begin(handle, 3, None)
+    authority.begin(handle, 3, UNLEASED)
     is_inside, may_go_on = threading.Event(), threading.Event()
     outcomes: list[BaseException] = []
 
@@ -184,4 +184,4 @@ def test_a_master_that_follows_lets_the_bytes_of_another_in(
 
     assert handle.ends().published_end == len(block)
     with pytest.raises(FencedError, match="epoch 4 is over"):
-        authority.begin(handle, 4, None)
+        authority.begin(handle, 4, UNLEASED)

@@ -1,0 +1,107 @@
+"""
+The configuration of a broker node. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pystore.errors import InvalidError
+from pystore.ha.config import ReplicaConfig
+from pystore.ha.insync.config import SetRules
+from pystore.ha.slave.backoff import BackOffConfig
+from pystore.net.address import parse_address
+from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS
+
+__all__ = ["NodeConfig", "ha_address_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """
+    What one broker is, and whom it speaks with.
+
+    Attributes:
+        cluster: name of the cluster; RocketMQ: ``brokerClusterName``.
+        broker_name: name of the set; RocketMQ: ``brokerName``.
+        address: ``HOST:PORT`` where controllers and clients reach it, and where it
+            listens.
+        store: the directory of the store; a missing or empty one becomes a store.
+        controllers: ``HOST:PORT`` of each; RocketMQ: ``controllerAddr``.
+        name_servers: ``HOST:PORT`` of each; RocketMQ: ``namesrvAddr``.
+        ha_port: where slaves connect; 0: the port above that of `address`, where
+            RocketMQ's brokers listen by default.
+        rules: of the SyncStateSet.
+        heartbeat_ms: between two heartbeats to the controllers.
+        heartbeat_timeout_ms: how long a heartbeat is valid.
+        poll_ms: between two questions for the master, should a notice be lost.
+        route_ms: between two registrations with the name servers.
+        is_learner: it never joins the SyncStateSet.
+        pace: the waits between two links to a master.
+
+    Raises:
+        InvalidError: an address is invalid, or there is no controller.
+    """
+
+    cluster: str
+    broker_name: str
+    address: str
+    store: Path
+    controllers: tuple[str, ...]
+    name_servers: tuple[str, ...] = ()
+    ha_port: int = 0
+    rules: SetRules = field(default_factory=SetRules)
+    heartbeat_ms: int = 1_000
+    heartbeat_timeout_ms: int = HEARTBEAT_TIMEOUT_MS
+    poll_ms: int = 1_000
+    route_ms: int = 10_000
+    is_learner: bool = False
+    pace: BackOffConfig = field(default_factory=BackOffConfig)
+
+    def __post_init__(self) -> None:
+        if not self.controllers:
+            raise InvalidError("a broker needs the address of a controller")
+        for one in (self.address, *self.controllers, *self.name_servers):
+            parse_address(one)
+
+    @property
+    def ha_address(self) -> str:
+        """
+        ``HOST:PORT`` where slaves connect.
+        """
+        host, port = parse_address(self.address)
+        return _joined(host, self.ha_port or port + 1)
+
+    def replica_config(
+        self, broker_id: int, say: Callable[[str], object]
+    ) -> ReplicaConfig:
+        """
+        Returns the configuration of the replica.
+        """
+        host, port = parse_address(self.ha_address)
+        return ReplicaConfig(
+            self.cluster,
+            self.broker_name,
+            broker_id,
+            host=host,
+            port=port,
+            rules=self.rules,
+            is_learner=self.is_learner,
+            pace=self.pace,
+            say=say,
+        )
+
+
+def ha_address_of(master_address: str) -> str:
+    """
+    Returns where a master serves slaves, from where it serves clients: controllers name
+    that one only. The convention is that of RocketMQ: the port above.
+    """
+    host, port = parse_address(master_address)
+    return _joined(host, port + 1)
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

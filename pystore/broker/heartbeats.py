@@ -1,0 +1,128 @@
+"""
+The heartbeats of a broker to its controllers.
+
+Each controller gets its own: one that does not answer delays no other's. The lease in
+an answer counts from the moment at which the heartbeat was sent (C1).
+
+Source: formats 4.8; RMQ-R238 to RMQ-R241; B9, C0, C1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from pystore.broker.config import NodeConfig
+from pystore.broker.controller_gateway import ThreadedGateway
+from pystore.broker.lease_answers import LeaseAnswers, SentHeartbeat
+from pystore.broker.recovery_facts import log_end_of
+from pystore.clocks import boottime_ns, wall_ms
+from pystore.controller.client.client import ControllerClient
+from pystore.controller.model.log_end import NOWHERE, LogEnd
+from pystore.controller.protocol.calls import HeartbeatAnswer, SendHeartbeat
+from pystore.controller.protocol.extensions import HeartbeatExtension
+from pystore.errors import PystoreError
+from pystore.ha.replica import Replica
+
+__all__ = ["HeartbeatSender"]
+
+
+class _LogState(NamedTuple):
+    """
+    What a heartbeat tells of the log.
+    """
+
+    position: LogEnd = NOWHERE
+    confirm_offset: int = -1
+    flushed_end: int = -1
+    disk_problem: str = ""
+
+
+class HeartbeatSender:
+    """
+    Sends the heartbeats of one registered broker. One event loop.
+
+    Args:
+        config: of the broker.
+        client: to the controllers.
+        replica: gets the leases.
+        gateway: has the epoch that was resigned last.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        client: ControllerClient,
+        replica: Replica,
+        gateway: ThreadedGateway,
+    ) -> None:
+        self._config = config
+        self._client = client
+        self._replica = replica
+        self._gateway = gateway
+        self._leases = LeaseAnswers()
+        self._boot_id = replica.log.writer.boot.boot_id.hex()
+        self._state = _LogState()
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """
+        Sends until it is cancelled.
+        """
+        while True:
+            for address in self._client.known:
+                task = self._under_way.get(address)
+                if task is None or task.done():
+                    self._under_way[address] = asyncio.create_task(self._send(address))
+            await asyncio.sleep(self._config.heartbeat_ms / 1000)
+
+    async def send_last(self) -> None:
+        """
+        Sends one more, after the replica was closed: it tells the resigned epoch.
+        """
+        await asyncio.gather(*(self._send(one) for one in self._client.known))
+
+    async def _send(self, address: str) -> None:
+        beat = self._made()
+        sent = SentHeartbeat(beat.epoch, boottime_ns(), wall_ms())
+        answer = await self._client.heartbeat(address, beat)
+        if not isinstance(answer, HeartbeatAnswer):
+            return
+        told = self._leases.lease_of(
+            sent, answer, is_leader=address == self._client.leader
+        )
+        if told is not None:
+            self._replica.leased(*told)
+
+    def _look(self) -> _LogState:
+        """
+        Notes the state of the log; of one that was closed meanwhile the last one stays.
+        """
+        try:
+            at, log = log_end_of(self._replica.log), self._replica.log.log()
+        except PystoreError:
+            # Closed, or opened again after an interrupted cut.
+            return self._state
+        problem = "a write-back failed" if log.is_poisoned else ""
+        self._state = _LogState(at, log.confirm_offset, log.flushed_offset, problem)
+        return self._state
+
+    def _made(self) -> SendHeartbeat:
+        config, replica, state = self._config, self._replica, self._look()
+        return SendHeartbeat(
+            config.cluster,
+            config.broker_name,
+            replica.me.broker_id,
+            config.address,
+            state.position.epoch,
+            state.position.end,
+            state.confirm_offset,
+            config.heartbeat_timeout_ms,
+            extension=HeartbeatExtension(
+                replica.me.incarnation or replica.log.incarnation,
+                self._boot_id,
+                state.flushed_end,
+                state.disk_problem,
+                self._gateway.resigned_epoch,
+            ),
+        )

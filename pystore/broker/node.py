@@ -1,0 +1,301 @@
+"""
+A broker node: a replica of one set under its controllers.
+
+It opens the store once, negotiates or reads its broker id, registers, sends heartbeats,
+and hands what the controllers decide to the replica: masters, leases, the
+SyncStateSet. It registers with name servers, so that slaves of RocketMQ find it.
+
+The control plane is one event loop. The store and the replica have threads of their
+own; nothing here waits for a disk or a peer on the loop.
+
+Source: RMQ-R2 to RMQ-R4, RMQ-R43, RMQ-R153 to RMQ-R165; A15, B1, B2, C0, C1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack
+
+from pystore.broker.config import NodeConfig, ha_address_of
+from pystore.broker.controller_gateway import ThreadedGateway
+from pystore.broker.heartbeats import HeartbeatSender
+from pystore.broker.recovery_facts import recovery_of
+from pystore.broker.routes import RouteRegistration
+from pystore.clocks import wall_ms
+from pystore.controller.client.client import ControllerClient, role_handler
+from pystore.controller.identity.identity import ConfiguredIdentity, check_code
+from pystore.controller.identity.negotiation import Negotiation
+from pystore.controller.identity.registration import BrokerRegistration
+from pystore.controller.identity.store import IdentityStore
+from pystore.controller.protocol.calls import (
+    CallRefused,
+    ElectMaster,
+    GetReplicaInfo,
+    MasterInfo,
+)
+from pystore.errors import ClosedError
+from pystore.ha.decision import Decision
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.net.address import parse_address
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
+from pystore.remoting.replica_bodies import EpochCache, EpochRow
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
+from pystore.rocketmq.identity_file import BrokerIdentity
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pystore.core.options import LogArguments
+
+__all__ = ["BrokerNode"]
+
+_PAUSE_MS = 100
+_PAUSE_MAX_MS = 3_000
+
+
+class BrokerNode:
+    """
+    One broker. An asynchronous context manager, for one event loop.
+
+    Args:
+        config: of the broker.
+        say: receives one line for the operator, from any thread.
+        **options: of `pystore.store.commit_log.CommitLog`.
+
+    Attributes:
+        replica: the store in its role; ``None`` until the broker is registered for the
+            first time.
+    """
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        say: Callable[[str], object] = bool,
+        **options: Unpack[LogArguments],
+    ) -> None:
+        self.config = config
+        self.replica: Replica | None = None
+        self._say = say
+        self._options = options
+        self._log: ReplicaLog | None = None
+        self._gateway: ThreadedGateway | None = None
+        self._newest: MasterInfo | None = None
+        self._registered = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._heartbeats: HeartbeatSender | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self._client = ControllerClient(config.controllers, self._told, say=say)
+        self._server = RemotingServer(
+            {
+                RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self._told),
+                RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
+            },
+            say=say,
+        )
+        self._routes = RouteRegistration(config, say)
+
+    async def __aenter__(self) -> BrokerNode:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """
+        Opens the store, listens, and begins to register: that takes as long as no
+        controller answers.
+
+        Raises:
+            PystoreError: as `pystore.store.store.Store`; or the address is in use.
+        """
+        config = self.config
+        self._log = await asyncio.to_thread(ReplicaLog, config.store, **self._options)
+        try:
+            host, port = parse_address(config.address)
+            await self._server.start(host, port)
+        except BaseException:
+            # Any error: the lock of the store is released.
+            await asyncio.to_thread(self._log.close)
+            raise
+        self._running = asyncio.create_task(self._run(self._log))
+
+    async def registered(self) -> Replica:
+        """
+        Waits until the broker is registered; returns its replica.
+
+        Raises:
+            InvalidError: the configuration does not fit the store.
+            PystoreError: the identity in the store is damaged, or the store has failed.
+        """
+        running = self._running
+        if running is None:
+            raise ClosedError("the broker is not started, or closed")
+        waiting = asyncio.create_task(self._registered.wait())
+        try:
+            await asyncio.wait((waiting, running), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+        finally:
+            waiting.cancel()
+        if self.replica is None:
+            raise ClosedError("the broker was closed before it was registered")
+        return self.replica
+
+    async def close(self, drain_ms: int = 0) -> None:
+        """
+        Ends the role, tells the controllers that a mastership is given up, and closes
+        the store. Idempotent.
+
+        Args:
+            drain_ms: how long slaves of a master may take to receive the rest.
+
+        Raises:
+            PystoreError: as `pystore.ha.replica.Replica.close`.
+        """
+        await _stop(self._running)
+        try:
+            if self.replica is not None:
+                # Heartbeats go on until the mastership has ended, and tell its end.
+                await asyncio.to_thread(self.replica.close, drain_ms)
+            elif self._log is not None:
+                await asyncio.to_thread(self._log.close)
+        finally:
+            await _stop(self._beating)
+            if self._heartbeats is not None:
+                await self._heartbeats.send_last()
+            if self._gateway is not None:
+                self._gateway.close()
+            self._running = self._heartbeats = self._beating = None
+            await self._routes.close()
+            await self._client.close()
+            await self._server.close()
+
+    # -- the life of the broker ------------------------------------------------
+
+    async def _run(self, log: ReplicaLog) -> None:
+        registration = self._registration(log)
+        done = await registration.run()
+        assert done.identity is not None
+        loop = asyncio.get_running_loop()
+        self._gateway = ThreadedGateway(self._client, loop, done.identity, self._told)
+        config = self.config.replica_config(done.identity.broker_id, self._say)
+        self.replica = Replica(log, config, self._gateway)
+        self._heartbeats = HeartbeatSender(
+            self.config, self._client, self.replica, self._gateway
+        )
+        self._registered.set()
+        for told in (done.mastership, self._newest):
+            if told is not None:
+                self._told(told)
+        self._beating = asyncio.create_task(self._heartbeats.run())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._poll(registration, done.identity))
+            group.create_task(self._routes.run(self.replica, done.identity.broker_id))
+
+    def _registration(self, log: ReplicaLog) -> BrokerRegistration:
+        config = self.config
+        named = ConfiguredIdentity(config.cluster, config.broker_name, config.address)
+        recovery = recovery_of(log)
+        return BrokerRegistration(
+            Negotiation(
+                named,
+                lambda: check_code(config.address, wall_ms(), os.urandom(8)),
+                recovery,
+            ),
+            IdentityStore(log.writer),
+            self._client,
+            _pause,
+            self._say,
+        )
+
+    async def _poll(
+        self, registration: BrokerRegistration, identity: BrokerIdentity
+    ) -> None:
+        """
+        Asks for the master at intervals: a notice may be lost; asks for an election if
+        there is none, and registers again if the controller lost the set (RMQ-R43).
+        """
+        gateway, config = self._gateway, self.config
+        assert gateway is not None
+        while True:
+            found = await self._client.get_replica_info(GetReplicaInfo(identity.broker))
+            if isinstance(found, CallRefused) and found.code == (
+                ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
+            ):
+                registration.negotiation = registration.negotiation.again()
+                again = await registration.run()
+                found = again.mastership or found
+            if isinstance(found, MasterInfo):
+                if found.master is None:
+                    elect = ElectMaster(
+                        identity.cluster, identity.broker, identity.broker_id
+                    )
+                    elected = await self._client.elect_master(elect)
+                    found = elected if isinstance(elected, MasterInfo) else found
+                self._told(found)
+            await gateway.learn_brokers()
+            await asyncio.sleep(config.poll_ms / 1000)
+
+    def _told(self, told: MasterInfo) -> None:
+        """
+        Takes who is master, from whichever answer or notice; the replica ignores what
+        is older than what it knows.
+        """
+        newest = self._newest
+        if newest is None or told.master_epoch >= newest.master_epoch:
+            self._newest = told
+        if self.replica is None:
+            return
+        address = ha_address_of(told.master_address) if told.master_address else ""
+        if told.master is not None and told.master == self.replica.me:
+            address = self.config.ha_address
+        self.replica.decided(
+            Decision(told.master_epoch, told.master, address, told.agreed)
+        )
+
+    async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
+        replica, config = self.replica, self.config
+        if replica is None:
+            return Reply(ResponseCode.SYSTEM_ERROR, "the broker is not registered yet")
+        log, standing = replica.log.log(), replica.standing()
+        pairs = log.epochs.pairs()
+        ends = [*(start for _, start in pairs[1:]), log.end_offset]
+        rows = (
+            EpochRow(pair[0], pair[1], end)
+            for pair, end in zip(pairs, ends, strict=True)
+        )
+        broker_id = 0 if standing.role is Role.MASTER else replica.me.broker_id
+        return Reply(
+            body=EpochCache(
+                config.cluster,
+                config.broker_name,
+                broker_id,
+                tuple(rows),
+                log.end_offset,
+            ).encode()
+        )
+
+
+async def _stop(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _pause(failures: int) -> None:
+    longest_ms = min(_PAUSE_MS << min(failures, 10), _PAUSE_MAX_MS)
+    await asyncio.sleep(random.uniform(0.5, 1) * longest_ms / 1000)

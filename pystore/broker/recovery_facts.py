@@ -1,0 +1,45 @@
+"""
+What a broker tells a controller of the opening of its store: the controller decides
+from it whether the member may be elected at once (B2).
+
+Source: A15, B1, B2; docs/identity.md.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.log_end import LogEnd
+from pystore.ha.slave.replica_log import ReplicaLog
+
+__all__ = ["log_end_of", "recovery_of"]
+
+
+def log_end_of(log: ReplicaLog) -> LogEnd:
+    """
+    Returns epoch and end of the last bytes.
+
+    Raises:
+        PystoreError: the log is closed.
+    """
+    now = log.log()
+    pairs = now.epochs.pairs()
+    return LogEnd(pairs[-1][0] if pairs else 0, now.end_offset)
+
+
+def recovery_of(log: ReplicaLog) -> Recovery:
+    """
+    Returns the report of an opening.
+
+    Args:
+        log: opened once, for identity and service.
+    """
+    report, boot = log.recovery, log.writer.boot
+    return Recovery(
+        log.incarnation,
+        boot.boot_id.hex(),
+        log_end_of(log),
+        -1 if report.published_end is None else report.published_end,
+        is_clean=report.is_clean,
+        keeps_pages=report.keeps_pages,
+        is_copy=report.is_copy,
+    )

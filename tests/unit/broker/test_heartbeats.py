@@ -1,0 +1,166 @@
+"""
+The heartbeats of a broker to its controllers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+from lib.remoting.virtual_time_loop import move, run, until
+from lib.store.stores import SEGMENT
+
+from pystore.broker.config import NodeConfig
+from pystore.broker.controller_gateway import ThreadedGateway
+from pystore.broker.heartbeats import HeartbeatSender
+from pystore.clocks import boottime_ns
+from pystore.controller.client.client import ControllerClient
+from pystore.controller.protocol.calls import HeartbeatAnswer, SendHeartbeat
+from pystore.controller.protocol.extensions import LeaseGrant
+from pystore.ha.config import ReplicaConfig
+from pystore.ha.decision import Decision
+from pystore.ha.insync.set_change import SetChange
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+from pystore.replicaset import AgreedSet
+
+
+class Controllers:
+    """
+    Two of them: the first leads and grants, the second never answers. It is the gateway
+    of the replica, too.
+    """
+
+    known = ("leader:1", "mute:1")
+    leader = "leader:1"
+
+    def __init__(self) -> None:
+        self.beats: dict[str, list[SendHeartbeat]] = {one: [] for one in self.known}
+        self.grants = True
+        self.resigned_epoch = -1
+
+    async def heartbeat(self, address: str, beat: SendHeartbeat) -> HeartbeatAnswer:
+        """
+        Answers as a leader does, or not at all.
+        """
+        self.beats[address].append(beat)
+        if address == "mute:1":
+            await asyncio.Event().wait()
+        return HeartbeatAnswer(LeaseGrant(60_000 if self.grants else 0, beat.epoch))
+
+    def broker_ids(self) -> frozenset[int]:
+        """
+        The only one.
+        """
+        return frozenset({1})
+
+    def ask(self, change: SetChange) -> AgreedSet:
+        """
+        Agrees to everything.
+        """
+        return AgreedSet(change.members, change.set_epoch + 1, change.candidates)
+
+    def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
+        """
+        As the gateway of a broker does.
+        """
+        self.resigned_epoch = epoch
+
+
+@pytest.fixture
+def controllers() -> Controllers:
+    """
+    Of one broker.
+    """
+    return Controllers()
+
+
+@pytest.fixture
+def replica(tmp_path: Path, controllers: Controllers) -> Iterator[Replica]:
+    """
+    The master of epoch 3, without a lease yet.
+    """
+    config, gateway = ReplicaConfig("c", "b", 1), cast("ThreadedGateway", controllers)
+    with Replica(tmp_path / "s", config, gateway, segment_size=SEGMENT) as one:
+        one.decided(Decision(3, one.me, "", AgreedSet(frozenset({one.me}), 1)))
+        one.wait_for(lambda stands: stands.role is Role.MASTER)
+        assert 0 == one.standing().lease_left_ms
+        yield one
+
+
+def _config(folder: Path) -> NodeConfig:
+    return NodeConfig("c", "b", "127.0.0.1:1", folder / "s", Controllers.known)
+
+
+def _has_beats(controllers: Controllers, count: int) -> bool:
+    return len(controllers.beats["leader:1"]) == count
+
+
+def _sender(
+    folder: Path, controllers: Controllers, replica: Replica
+) -> HeartbeatSender:
+    return HeartbeatSender(
+        _config(folder),
+        cast("ControllerClient", controllers),
+        replica,
+        cast("ThreadedGateway", controllers),
+    )
+
+
+def test_a_controller_that_does_not_answer_delays_no_other(
+    tmp_path: Path, controllers: Controllers, replica: Replica
+) -> None:
+    """
+    The lease arrives, and counts from the sending; a refusal ends it.
+    """
+
+    async def main() -> None:
+        before_ns = boottime_ns()
+        sending = asyncio.create_task(_sender(tmp_path, controllers, replica).run())
+        for count in range(1, 4):
+            await until(partial(_has_beats, controllers, count))
+            move(1_000)
+        assert 1 == len(controllers.beats["mute:1"])
+        await until(lambda: replica.standing().lease_left_ms)
+        left_ms = replica.standing().lease_left_ms or 0
+        passed_ms = (boottime_ns() - before_ns) // 1_000_000 + 1
+        assert 60_000 - passed_ms <= left_ms <= 60_000
+        controllers.grants = False
+        move(1_000)
+        await until(lambda: replica.standing().lease_left_ms == 0)
+        sending.cancel()
+
+    run(main())
+
+
+def test_the_last_heartbeat_tells_what_was_resigned(
+    tmp_path: Path, controllers: Controllers, replica: Replica
+) -> None:
+    """
+    The log is closed by then: its last ends are told.
+    """
+
+    async def main() -> None:
+        sender = _sender(tmp_path, controllers, replica)
+        sending = asyncio.create_task(sender.run())
+        await until(lambda: controllers.beats["leader:1"])
+        await asyncio.to_thread(replica.close)
+        sending.cancel()
+        last = asyncio.create_task(sender.send_last())
+        await until(lambda: len(controllers.beats["leader:1"]) == 2)
+        last.cancel()
+        first, second = controllers.beats["leader:1"]
+        assert first.extension is not None
+        assert second.extension is not None
+        assert (-1, 3) == (
+            first.extension.resigned_epoch,
+            second.extension.resigned_epoch,
+        )
+        assert (3, 0) == (second.epoch, second.max_offset)
+        assert replica.me.incarnation == second.extension.incarnation
+
+    run(main())

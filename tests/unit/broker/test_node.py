@@ -1,0 +1,193 @@
+"""
+A broker node under a real controller: the composition that ships.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from cluster.proxy import Proxy
+from lib.controller.controller_server import running
+from lib.remoting.virtual_time_loop import move, run
+from lib.store.stores import message
+
+from pystore.broker.config import NodeConfig
+from pystore.broker.node import BrokerNode
+from pystore.errors import FencedError
+from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.config import SetRules
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+
+SEGMENT = 1 << 20
+WAIT_S = 20
+RULES = SetRules(serves_synced=False, first_check_ms=300, check_ms=300)
+
+
+def free_port() -> int:
+    """
+    A port whose next one is free, too.
+    """
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            port: int = first.getsockname()[1]
+            try:
+                with socket.create_server(("127.0.0.1", port + 1)):
+                    return port
+            except OSError:
+                # The next one is taken: another pair.
+                continue
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """
+    Waits until it holds.
+    """
+    async with asyncio.timeout(WAIT_S):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def node(
+    folder: Path, name: str, controller: str, **changes: object
+) -> AsyncIterator[BrokerNode]:
+    """
+    A broker of the set ``b``.
+    """
+    config = NodeConfig(
+        "c",
+        "b",
+        f"127.0.0.1:{free_port()}",
+        folder / name,
+        (controller,),
+        rules=RULES,
+        heartbeat_ms=100,
+        poll_ms=100,
+        **changes,  # type: ignore[arg-type]
+    )
+    said: list[str] = []
+    async with BrokerNode(config, said.append, segment_size=SEGMENT) as started:
+        yield started
+
+
+async def master_of(*nodes: BrokerNode) -> tuple[Replica, list[Replica]]:
+    """
+    Waits until one is master, and all are in the set; returns it and the others.
+    """
+    replicas = [await one.registered() for one in nodes]
+
+    def is_whole() -> bool:
+        masters = [one for one in replicas if one.standing().role is Role.MASTER]
+        members = [one.standing().agreed.members for one in masters]
+        return [len(replicas)] == [len(one) for one in members]
+
+    await until(is_whole)
+    (master,) = [one for one in replicas if one.standing().role is Role.MASTER]
+    return master, [one for one in replicas if one is not master]
+
+
+def test_a_node_alone_becomes_master_with_a_lease(tmp_path: Path) -> None:
+    """
+    It opens its store once, and each ack is reached.
+    """
+
+    async def main() -> None:
+        async with running() as at, node(tmp_path, "s", at.address) as one:
+            master, _ = await master_of(one)
+            assert 1 == master.log.incarnation.counter
+            await until(lambda: (master.standing().lease_left_ms or 0) > 0)
+            for ack in (Ack.LEADER, Ack.LEADER_SYNCED, Ack.ALL):
+                assert master.append(message(1), ack).is_reached
+
+    asyncio.run(main())
+
+
+def test_two_nodes_replicate_and_the_second_goes_on(tmp_path: Path) -> None:
+    """
+    The first is closed and resigns, so the second is elected and has every record.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            node(tmp_path, "2", at.address) as two,
+            node(tmp_path, "1", at.address) as one,
+        ):
+            master, (slave,) = await master_of(one, two)
+            first = one if master is one.replica else two
+            for number in range(50):
+                appended = await asyncio.to_thread(
+                    master.append, message(number), Ack.ALL
+                )
+                assert {1, 2} == appended.settled.received_by
+            await first.close()
+            await until(lambda: slave.standing().role is Role.MASTER)
+            assert slave.log.log().end_offset == appended.appended.end
+            await until(lambda: (slave.standing().lease_left_ms or 0) > 0)
+            assert slave.append(message(50), Ack.LEADER).is_reached
+
+    asyncio.run(main())
+
+
+def test_no_two_masters_acknowledge_leader_at_once(tmp_path: Path) -> None:
+    """
+    C0, C3: the link between master and controller breaks, and the controller elects
+    another master at once. Until the lease of the first is over the second
+    acknowledges no `leader` record; then the first acknowledges none any more.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            # A young term replaces no master, whoever is dead (C3).
+            move(11_000)
+            host, port = at.address.rsplit(":", 1)
+            with Proxy((host, int(port))) as proxy:
+                through = "{}:{}".format(*proxy.address)
+                lasting = {"heartbeat_timeout_ms": 2_000}
+                async with node(tmp_path, "1", through, **lasting) as one:
+                    await master_of(one)
+                    async with node(tmp_path, "2", at.address, **lasting) as two:
+                        await _two_masters(proxy, one, two)
+
+    run(main())
+
+
+async def _two_masters(proxy: Proxy, one: BrokerNode, two: BrokerNode) -> None:
+    old, (new,) = await master_of(one, two)
+    is_over = threading.Event()
+    acked: dict[Replica, list[int]] = {old: [], new: []}
+
+    def append(replica: Replica) -> None:
+        while not is_over.is_set():
+            begun_ns = time.monotonic_ns()
+            try:
+                is_reached = replica.append(message(1), Ack.LEADER).is_reached
+            except FencedError:
+                # Not the master, or without a lease.
+                is_over.wait(0.002)
+            else:
+                if is_reached:
+                    acked[replica].append(begun_ns)
+
+    threads = [asyncio.to_thread(append, replica) for replica in acked]
+    appending = asyncio.gather(*threads)
+    try:
+        await until(lambda: len(acked[old]) > 100)
+        proxy.refuse()
+        proxy.cut()
+        at_cut = len(acked[old])
+        await until(lambda: len(acked[new]) > 100)
+        await until(lambda: old.standing().lease_left_ms in (0, None))
+    finally:
+        is_over.set()
+        await appending
+
+    assert at_cut < len(acked[old]), "it had a lease for a time"
+    assert acked[old][-1] < acked[new][0]
