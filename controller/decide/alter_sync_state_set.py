@@ -9,6 +9,8 @@ Source: formats 4.2; RMQ-R101 to RMQ-R112; B1, B2, B7.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.decision import (
@@ -26,6 +28,9 @@ from pystore.replicaset import Member, ids_of
 
 __all__ = ["alter_set"]
 
+_NAMED_MAX = 100
+"""Brokers that a refusal names: a reason is stored and sent, and stays short."""
+
 
 def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult:
     """
@@ -36,6 +41,9 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult
             ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
             f"broker set {state.name} does not exist",
         )
+    if len(command.members) + len(command.candidates) > len(state.replicas):
+        # Before any work for each of them: a request may name millions.
+        return _fenced(state, command) or _too_many(state, command)
     members = frozenset(_named(state, command, one) for one in command.members)
     candidates = frozenset(_named(state, command, one) for one in command.candidates)
     agreed = state.agreed
@@ -55,6 +63,16 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult
         )
     events = events_of(state, SetChanged(members, candidates))
     return Accepted(events, NewSet(apply_all(state, events).agreed))
+
+
+def _too_many(state: SetState, command: AlterSet) -> Rejected:
+    ids = ids_of(command.members | command.candidates)
+    strangers = ids - {one.broker_id for one in state.replicas}
+    return _refused(
+        ResponseCode.CONTROLLER_INVALID_REPLICAS,
+        f"not registered as this process; the set has {len(state.replicas)} brokers",
+        strangers or ids,
+    )
 
 
 def _named(state: SetState, command: AlterSet, member: Member) -> Member:
@@ -105,12 +123,12 @@ def _unfit(
     Refuses members that cannot be added; the refusal names all members with the first
     reason found.
     """
-    ids = [one.broker_id for one in (*members, *candidates)]
+    ids = Counter(one.broker_id for one in (*members, *candidates))
     added = members - state.agreed.members
     unknown = ids_of(
         frozenset(one for one in added if not _is_present(state, one))
         | (candidates - state.agreed.candidates)
-    ) | {one for one in ids if ids.count(one) > 1}
+    ) | {one for one, count in ids.items() if count > 1}
     if unknown:
         return _refused(
             ResponseCode.CONTROLLER_INVALID_REPLICAS,
@@ -141,5 +159,8 @@ def _is_present(state: SetState, member: Member) -> bool:
 
 
 def _refused(code: ResponseCode, reason: str, broker_ids: frozenset[int]) -> Rejected:
-    numbers = ", ".join(map(str, sorted(broker_ids)))
-    return Rejected(code, f"brokers {numbers}: {reason}", broker_ids)
+    named = sorted(broker_ids)[:_NAMED_MAX]
+    numbers = ", ".join(map(str, named))
+    more = len(broker_ids) - len(named)
+    others = f" and {more} more" if more else ""
+    return Rejected(code, f"brokers {numbers}{others}: {reason}", frozenset(named))

@@ -190,3 +190,34 @@ def test_a_java_master_means_the_processes_that_are_registered() -> None:
     brokers.admit(Member(2))
 
     assert frozenset({Member(1), b}) == brokers.state.agreed.members
+
+
+def test_a_set_of_more_brokers_than_are_registered_costs_and_says_little() -> None:
+    """
+    One request named 40,000 brokers: the controller stood still for ten seconds, and
+    the reason of 269 KB went into the record.
+    """
+    brokers, a, b, c = _three()
+    strangers = (Member(number) for number in range(10, 200_010))
+    refused = brokers.refused(_wanted(brokers, a, b, c, *strangers))
+
+    assert refused.code is ResponseCode.CONTROLLER_INVALID_REPLICAS
+    assert "10, 11, 12" in refused.reason
+    assert "and 199900 more" in refused.reason
+    assert len(refused.reason) < 600
+    assert frozenset(range(10, 110)) == refused.broker_ids
+
+
+def test_a_broker_that_is_named_twice_is_refused() -> None:
+    """
+    As member and candidate, or in two incarnations.
+    """
+    brokers, a, b, _ = _three()
+    wanted = replace(_wanted(brokers, a, b), candidates=frozenset({b}))
+    assert frozenset({2}) == brokers.refused(wanted).broker_ids
+    former = Member(2, incarnation(0))
+    twice = _wanted(brokers, a, b, former)
+    assert frozenset({2}) == brokers.refused(twice).broker_ids
+    assert brokers.code(_wanted(brokers, a, b, former, Member(3))) is (
+        ResponseCode.CONTROLLER_INVALID_REPLICAS
+    )
