@@ -132,8 +132,8 @@ class LeaseGrant:
 
     Attributes:
         length_ms: from the sending of the heartbeat; 0: no lease now.
-        epoch: of the mastership whose heartbeat is answered, also without a lease: a
-            refusal is one for that epoch (C0); 0: of a slave.
+        epoch: that the answered heartbeat names, also without a lease: a refusal is one
+            for that epoch (C0).
     """
 
     length_ms: int = 0

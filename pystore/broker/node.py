@@ -36,7 +36,7 @@ from pystore.controller.protocol.calls import (
     GetReplicaInfo,
     MasterInfo,
 )
-from pystore.errors import ClosedError
+from pystore.errors import ClosedError, InvalidError
 from pystore.ha.decision import Decision
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -84,6 +84,7 @@ class BrokerNode:
         self.config = config
         self.replica: Replica | None = None
         self._say = say
+        self._said = ""
         self._options = options
         self._log: ReplicaLog | None = None
         self._gateway: ThreadedGateway | None = None
@@ -132,6 +133,7 @@ class BrokerNode:
             await asyncio.to_thread(self._log.close)
             raise
         self._running = asyncio.create_task(self._run(self._log))
+        self._running.add_done_callback(self._ended)
 
     async def registered(self) -> Replica:
         """
@@ -260,12 +262,38 @@ class BrokerNode:
             self._newest = told
         if self.replica is None:
             return
-        address = ha_address_of(told.master_address) if told.master_address else ""
-        if told.master is not None and told.master == self.replica.me:
-            address = self.config.ha_address
+        address = self._ha_address_of(told, self.replica)
         self.replica.decided(
             Decision(told.master_epoch, told.master, address, told.agreed)
         )
+
+    def _ha_address_of(self, told: MasterInfo, replica: Replica) -> str:
+        if told.master is not None and told.master == replica.me:
+            return self.config.ha_address
+        try:
+            return ha_address_of(told.master_address) if told.master_address else ""
+        except InvalidError as error:
+            # As another broker registered it: there is no master to follow until a
+            # controller names one that has an address.
+            self._tell(
+                f"the master of epoch {told.master_epoch} has no address: {error}"
+            )
+            return ""
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """
+        Tells why the broker follows its controllers no more; `registered` raises it.
+        """
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if error is not None:
+            self._tell(f"this broker follows its controllers no more: {error}")
+
+    def _tell(self, line: str) -> None:
+        if line != self._said:
+            self._said = line
+            self._say(line)
 
     async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
         replica, config = self.replica, self.config

@@ -24,6 +24,12 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_bodies import SyncStateSet
+from pystore.remoting.controller_headers import NotifyRoleChanged
+from pystore.remoting.fields import encode_fields
 
 SEGMENT = 1 << 20
 WAIT_S = 20
@@ -191,3 +197,46 @@ async def _two_masters(proxy: Proxy, one: BrokerNode, two: BrokerNode) -> None:
 
     assert at_cut < len(acked[old]), "it had a lease for a time"
     assert acked[old][-1] < acked[new][0]
+
+
+def test_a_notice_of_a_master_without_an_address_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    """
+    Another broker registered it so. It is told once, and the broker follows its
+    controllers further.
+    """
+
+    async def main() -> None:
+        said: list[str] = []
+        async with running() as at:
+            config = NodeConfig(
+                "c",
+                "b",
+                f"127.0.0.1:{free_port()}",
+                tmp_path / "s",
+                (at.address,),
+                rules=RULES,
+                poll_ms=100,
+            )
+            one = BrokerNode(config, said.append, segment_size=SEGMENT)
+            async with one, RemotingClient() as client:
+                master, _ = await master_of(one)
+                notice = NotifyRoleChanged("nonsense", 9, 0, 1)
+                body = SyncStateSet(frozenset({9}), 1).encode()
+                code = RequestCode.NOTIFY_BROKER_ROLE_CHANGED
+                for _ in range(2):
+                    answer = await client.call(
+                        config.address,
+                        RemotingCommand(
+                            code, ext_fields=encode_fields(notice), body=body
+                        ),
+                    )
+                    assert 0 == answer.code
+                assert Role.MASTER is master.standing().role
+        told = [line for line in said if "has no address" in line]
+        assert [
+            "the master of epoch 0 has no address: 'nonsense' is no HOST:PORT"
+        ] == told
+
+    run(main())
