@@ -136,17 +136,22 @@ def find_bounds(root: Path, queues: ConsumeQueues | None = None) -> StoreBounds:
 
     Args:
         root: the store's directory.
-        queues: of the store, loaded; ``None``: they are loaded here.
+        queues: of the store, loaded; ``None``: they are loaded here, without those
+            that cannot be read.
 
     Raises:
         NotAStoreError, FormatError, StorageError: as `inspect`.
     """
     found, unreadable = find(root).readable()
     errors: list[FormatError | NotAStoreError] = [*unreadable]
-    state = _state(
-        root, lambda opening: opening, serves_ill=True, queues=queues, found=found
-    )
-    with state as (recovery_input, _):
+    with ExitStack() as stack:
+        if queues is None:
+            queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))
+            # A queue that cannot be read has a finding of its own.
+            queues.load(bad={})
+        recovery_input, _ = stack.enter_context(
+            _state(root, lambda one: one, serves_ill=True, queues=queues, found=found)
+        )
         lost, view = None, recovery_input.view
         if view is not None:
             lost = lost_beginning(recovery_input, view)

@@ -211,6 +211,43 @@ def test_a_short_queue_and_a_bad_record_are_healed_together(pair: Pair) -> None:
     check_whole(pair.store, 299)
 
 
+@pytest.mark.parametrize("queue", ["short", "name", "none"])
+@pytest.mark.parametrize(
+    "log", ["last segment", "first segment", "last record", "middle"]
+)
+@pytest.mark.parametrize("has_copy", [False, True])
+def test_a_queue_that_cannot_be_read_stops_no_healing_of_the_log(
+    pair: Pair, queue: str, log: str, *, has_copy: bool
+) -> None:
+    """
+    Its entries are no evidence; what is stored says where the log ended. Each way of
+    harm to the queue beside each way of harm to the log.
+    """
+    files = sorted((pair.store / "consumequeue/t1/0").iterdir())
+    if queue == "short":
+        os.truncate(files[0], files[0].stat().st_size - 80)
+    elif queue == "name":
+        files[0].rename(files[0].with_name("00000000000000000007"))
+    segments = sorted((pair.store / "commitlog").iterdir())
+    if log == "last segment":
+        segments[-1].unlink()
+    elif log == "first segment":
+        segments[0].unlink()
+    elif log == "end":
+        with CommitLog(pair.copy, mode="r") as whole:
+            last = [int(row["offset"]) for rows in whole.scan() for row in rows][-1]
+        overwrite(segments[-1], last % SEGMENT + 95, b"????")
+    else:
+        overwrite(segments[1], 800, b"????")
+    before = verify_store(pair.store)
+    heal(pair.store, [pair.copy] if has_copy else [], accept_loss=not has_copy)
+    report = verify_store(pair.store)
+
+    assert ("damaged", "whole") == (before.verdict, report.verdict)
+    assert 0 == report.queues.missing
+    assert not has_copy or 300 == report.records == report.queues.entries
+
+
 def test_a_healing_that_fails_leaves_no_empty_directory(pair: Pair) -> None:
     """
     The next one does not count it.
