@@ -64,7 +64,9 @@ def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
     """
     Returns the reason against any election; ``None``: there is none.
     """
-    if not facts.may_replace and state.master is not None:
+    master = state.master
+    is_over = master is None or facts.has_ended(state.replica(master.broker_id))
+    if not facts.may_replace and not is_over:
         # The master may be alive, and its heartbeat not received yet (C3, RMQ-R226).
         return (
             "this controller leads too short a time to know whether the master is alive"

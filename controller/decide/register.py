@@ -5,7 +5,11 @@ A new process never resumes a mastership (B1, RMQ-R152). If the recorded master
 registers from another process, or is a Java broker, which registers only at its start,
 its mastership ends. It has to be elected again in a new epoch.
 
-Source: formats 4.4; RMQ-R38 to RMQ-R42, RMQ-R44; B1, B2.
+While the process that has the id is heard, no other process gets it (B17). A closed
+connection alone proves no end, but together with a registration from the same address
+it does: only one process listens there.
+
+Source: formats 4.4; RMQ-R38 to RMQ-R42, RMQ-R44; B1, B2, B17.
 """
 
 from __future__ import annotations
@@ -42,20 +46,18 @@ def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
     if old is None:
         return _unknown(state, command.broker_id)
     registered = _registered(state, old, command, facts)
+    is_same = registered.incarnation == old.incarnation is not None
+    if not is_same and _is_heard(old, command, facts):
+        return _taken(old, f"its process at {old.address} is alive: this one waits")
     # A process with another store must not replace the process with the right one.
     is_other = registered.standing.needs_operator
-    is_same = registered.incarnation == old.incarnation is not None
-    may_be_alive = facts.is_alive(old) or not facts.may_replace
+    may_be_alive = not facts.may_replace and not facts.has_ended(old)
     if is_other and not is_same and old.incarnation and may_be_alive:
-        return Rejected(
-            ResponseCode.CONTROLLER_BROKER_ID_INVALID,
-            f"broker id {old.broker_id}: another process with another store is alive, "
-            "or may be; give this broker an id of its own",
-            frozenset({old.broker_id}),
-        )
+        return _taken(old, "another process with another store may be alive: wait")
     changes: list[Change] = []
     if state.master == old.member and not is_same:
-        changes.append(MastershipEnded(is_released=not is_other))
+        is_released = not is_other and command.address == old.address
+        changes.append(MastershipEnded(is_released=is_released))
     if _differs(old, registered):
         changes.append(registered)
     events = events_of(state, *changes)
@@ -68,13 +70,34 @@ def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
     )
 
 
+def _is_heard(old: RegisteredBroker, command: Register, facts: Facts) -> bool:
+    """
+    Returns whether the process that has the id is heard, and is not the one that
+    registers.
+    """
+    heard = facts.last_heartbeat(old)
+    if heard is None:
+        return False
+    if command.address != old.address:
+        return True
+    # A Java broker names no process: that at its address is the same one, or the next.
+    is_java = heard.incarnation is None and command.recovery is None
+    return heard.is_connected and not is_java
+
+
+def _taken(old: RegisteredBroker, reason: str) -> Rejected:
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_ID_INVALID,
+        f"broker id {old.broker_id}: {reason}; a copy of a store needs an id of its "
+        "own: remove brokerIdentity and its log",
+        frozenset({old.broker_id}),
+    )
+
+
 def _registered(
     state: SetState, old: RegisteredBroker, command: Register, facts: Facts
 ) -> BrokerRegistered:
-    seen, told = max(old.seen, old.recovered), command.recovery
-    last_heartbeat = facts.last_heartbeat(old)
-    if last_heartbeat is not None:
-        seen = max(seen, last_heartbeat.position)
+    seen, told = facts.largest_end(old), command.recovery
     is_listed = old.broker_id in ids_of(state.listed)
     standing = standing_of(old, told, seen, is_listed=is_listed)
     if told is None:

@@ -49,6 +49,7 @@ class Heartbeat:
         priority: its own election priority; the lower is preferred.
         is_ill: its disk fails (B9).
         timeout_ms: how long it is valid.
+        address: ``HOST:PORT`` where the broker listens; empty: unknown.
     """
 
     broker_id: int
@@ -61,15 +62,7 @@ class Heartbeat:
     priority: int = LOWEST_PRIORITY
     is_ill: bool = False
     timeout_ms: int = TIMEOUT_MS
-
-    @property
-    def last_heartbeat(self) -> LastHeartbeat:
-        """
-        The part that decisions use.
-        """
-        return LastHeartbeat(
-            self.incarnation, self.position, self.priority, self.is_ill
-        )
+    address: str = ""
 
 
 @dataclass(slots=True)
@@ -81,19 +74,35 @@ class _Kept:
         heartbeat: as received.
         until_ns: the end of its validity, inclusive (RMQ-R240).
         is_closed: its connection has ended.
+        is_ended: its process has ended, by evidence.
         queued_ns: its entry in the heap; ``None``: there is none.
     """
 
     heartbeat: Heartbeat
     until_ns: int
     is_closed: bool = False
+    is_ended: bool = False
     queued_ns: int | None = None
 
     def is_alive(self, now_ns: int) -> bool:
         """
         Returns whether it is valid.
         """
-        return not self.is_closed and now_ns <= self.until_ns
+        return not self.is_ended and now_ns <= self.until_ns
+
+    def fact(self) -> LastHeartbeat:
+        """
+        Returns the part that decisions use.
+        """
+        one = self.heartbeat
+        return LastHeartbeat(
+            one.incarnation,
+            one.position,
+            one.priority,
+            one.is_ill,
+            not self.is_closed,
+            self.is_ended,
+        )
 
 
 class Heartbeats:
@@ -112,7 +121,7 @@ class Heartbeats:
         # For each broker the newest connection, and the process that used it.
         self._newest: dict[tuple[SetKey, int], tuple[int, Incarnation | None]] = {}
 
-    def enter(
+    def may_register(
         self,
         key: SetKey,
         broker_id: int,
@@ -120,18 +129,27 @@ class Heartbeats:
         connection: int,
     ) -> bool:
         """
-        Checks a registration of a process.
-
-        Returns:
-            whether it may register. All connections of a process are newer than those
-            of the previous process. So a process on an older connection than another
-            process uses is dead, and its registration was late. One process may have
-            several connections, to several names of this controller.
+        Returns whether a process may register. All connections of a process are newer
+        than those of the previous process. So a process on an older connection than
+        another process uses is dead, and its registration was late. One process may
+        have several connections, to several names of this controller.
         """
         newest, user = self._newest.get((key, broker_id), (connection, incarnation))
+        return connection >= newest or incarnation == user
+
+    def registered(
+        self,
+        key: SetKey,
+        broker_id: int,
+        incarnation: Incarnation | None,
+        connection: int,
+    ) -> None:
+        """
+        Takes note of a registration that was accepted.
+        """
+        newest, _ = self._newest.get((key, broker_id), (connection, incarnation))
         if connection >= newest:
             self._newest[key, broker_id] = connection, incarnation
-        return connection >= newest or incarnation == user
 
     def receive(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
         """
@@ -154,10 +172,11 @@ class Heartbeats:
             is_new = not was_alive or old.incarnation != heartbeat.incarnation
             if old.connection != heartbeat.connection:
                 self._disconnect(key, old)
-            kept.heartbeat, kept.until_ns, kept.is_closed = heartbeat, until_ns, False
+            kept.heartbeat, kept.until_ns = heartbeat, until_ns
+            kept.is_closed = kept.is_ended = False
         some = self._connections.setdefault(heartbeat.connection, set())
         some.add((key, heartbeat.broker_id))
-        self.enter(
+        self.registered(
             key, heartbeat.broker_id, heartbeat.incarnation, heartbeat.connection
         )
         if kept.queued_ns is None or until_ns < kept.queued_ns:
@@ -176,16 +195,66 @@ class Heartbeats:
 
     def close(self, connection: int) -> list[tuple[SetKey, int]]:
         """
-        Takes note of the end of a connection. Brokers with their last heartbeat on it
-        are dead at once (RMQ-R241), so a killed process is replaced in milliseconds.
+        Takes note of the end of a connection. The brokers with their last heartbeat on
+        it are suspected: a process that lives connects again (RMQ-R241).
 
         Returns:
-            set and id of each broker that died.
+            set and id of each suspected broker.
         """
-        died = sorted(self._connections.pop(connection, set()))
-        for key, broker_id in died:
+        suspected = sorted(self._connections.pop(connection, set()))
+        for key, broker_id in suspected:
             self._sets[key][broker_id].is_closed = True
-        return died
+        return suspected
+
+    def suspected(self, key: SetKey, broker_id: int, now_ns: int) -> Heartbeat | None:
+        """
+        Returns the valid heartbeat of a broker whose connection has ended; ``None``: it
+        is connected again, or not alive any more.
+        """
+        kept = self._sets.get(key, {}).get(broker_id)
+        if kept is None or not kept.is_closed or not kept.is_alive(now_ns):
+            return None
+        return kept.heartbeat
+
+    def heard(self, key: SetKey, broker_id: int, now_ns: int) -> Heartbeat | None:
+        """
+        Returns the valid heartbeat of a broker; ``None``: it is not alive.
+        """
+        kept = self._sets.get(key, {}).get(broker_id)
+        return kept.heartbeat if kept is not None and kept.is_alive(now_ns) else None
+
+    def end(self, key: SetKey, heartbeat: Heartbeat, *, is_replaced: bool) -> bool:
+        """
+        Takes note of evidence that the sender of a heartbeat has ended (C3).
+
+        Args:
+            key: of its set.
+            heartbeat: of the process.
+            is_replaced: another process answers at its address, so it has ended also
+                if its connection seems open, as after a power cut.
+
+        Returns:
+            whether it is taken as dead: it has not connected again meanwhile.
+        """
+        kept = self._sets.get(key, {}).get(heartbeat.broker_id)
+        if kept is None or kept.heartbeat.incarnation != heartbeat.incarnation:
+            return False
+        is_same = kept.heartbeat is heartbeat and kept.is_closed
+        if not (is_same or is_replaced):
+            return False
+        kept.is_ended = True
+        return True
+
+    def replaced(
+        self, key: SetKey, broker_id: int, incarnation: Incarnation | None
+    ) -> None:
+        """
+        Takes note that another process of a broker is recorded: the one before has
+        ended.
+        """
+        kept = self._sets.get(key, {}).get(broker_id)
+        if kept is not None and kept.heartbeat.incarnation != incarnation:
+            kept.is_ended = True
 
     def expire(self, now_ns: int) -> list[tuple[SetKey, int]]:
         """
@@ -198,7 +267,7 @@ class Heartbeats:
             if kept is None or kept.queued_ns != end_ns:
                 continue
             kept.queued_ns = None
-            if kept.is_closed:
+            if kept.is_ended:
                 continue
             if kept.is_alive(now_ns):
                 self._queue(key, kept)
@@ -218,7 +287,21 @@ class Heartbeats:
         """
         Returns the valid heartbeats of a set for `Facts.last_heartbeats` (RMQ-R71).
         """
-        return {one.broker_id: one.last_heartbeat for one in self.alive(key, now_ns)}
+        return {
+            broker_id: kept.fact()
+            for broker_id, kept in self._sets.get(key, {}).items()
+            if kept.is_alive(now_ns)
+        }
+
+    def former_heartbeats(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
+        """
+        Returns the other heartbeats of a set for `Facts.former_heartbeats`.
+        """
+        return {
+            broker_id: kept.fact()
+            for broker_id, kept in self._sets.get(key, {}).items()
+            if not kept.is_alive(now_ns)
+        }
 
     def alive(self, key: SetKey, now_ns: int) -> Iterator[Heartbeat]:
         """
@@ -247,15 +330,12 @@ def _replaces(new: Heartbeat, kept: _Kept, *, was_alive: bool) -> bool:
     """
     old = kept.heartbeat
     if kept.is_closed and new.connection == old.connection:
-        # It arrived before the end of its connection: its sender is dead.
+        # It arrived before the end of its connection.
         return False
     if new.incarnation == old.incarnation:
         if new.sent_ns is not None and old.sent_ns is not None:
             return new.sent_ns > old.sent_ns
         return new.connection >= old.connection or not was_alive
-    if new.incarnation is not None and old.incarnation is not None:
-        start, old_start = new.incarnation.counter, old.incarnation.counter
-        if start != old_start:
-            return start > old_start
-    # A copy (B1), or RocketMQ instead of pystore: not while the other process is alive.
-    return not was_alive
+    # Another process gets the id only once the one before is not heard (B17). Of an
+    # earlier process some heartbeats may still be under way, on older connections.
+    return not was_alive and new.connection > old.connection

@@ -22,19 +22,24 @@ __all__ = ["Facts", "LastHeartbeat"]
 @dataclass(frozen=True, slots=True)
 class LastHeartbeat:
     """
-    The last heartbeat of a broker, while it is valid.
+    The last heartbeat of a broker.
 
     Attributes:
         incarnation: of the process that sent it; ``None``: a Java broker.
         position: the end of its log.
         priority: its own election priority; the lower is preferred.
         is_ill: its disk fails; it is elected only if no other broker can be (B9).
+        is_connected: the connection of the heartbeat is open. Without it the process
+            may be alive nevertheless.
+        is_ended: its process has ended, by evidence and not by silence (C3).
     """
 
     incarnation: Incarnation | None = None
     position: LogEnd = NOWHERE
     priority: int = LOWEST_PRIORITY
     is_ill: bool = False
+    is_connected: bool = True
+    is_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Facts:
 
     Attributes:
         last_heartbeats: of the brokers whose heartbeat is valid, by id.
+        former_heartbeats: of the other brokers that were ever heard, by id: their
+            process has ended, or is silent for too long.
         may_replace: this controller has led so long that a master without heartbeats
             has no lease any more (C3, RMQ-R226).
         is_unclean_allowed: any live broker may be elected if no better one can be;
@@ -51,6 +58,7 @@ class Facts:
     """
 
     last_heartbeats: Mapping[int, LastHeartbeat] = field(default_factory=dict)
+    former_heartbeats: Mapping[int, LastHeartbeat] = field(default_factory=dict)
     may_replace: bool = True
     is_unclean_allowed: bool = False
 
@@ -65,10 +73,27 @@ class Facts:
         """
         Returns the valid heartbeat of the process that registered.
         """
-        last_heartbeat = self.last_heartbeats.get(replica.broker_id)
-        if last_heartbeat is None or last_heartbeat.incarnation != replica.incarnation:
-            return None
-        return last_heartbeat
+        return _of_process(self.last_heartbeats, replica)
+
+    def has_ended(self, replica: RegisteredBroker | None) -> bool:
+        """
+        Returns whether the registered process has ended, by evidence (C3).
+        """
+        if replica is None:
+            return False
+        former = _of_process(self.former_heartbeats, replica)
+        return former is not None and former.is_ended
+
+    def largest_end(self, replica: RegisteredBroker) -> LogEnd:
+        """
+        Returns the largest log end that is known of the registered process.
+        """
+        told = (
+            one.position
+            for some in (self.last_heartbeats, self.former_heartbeats)
+            if (one := _of_process(some, replica)) is not None
+        )
+        return max(replica.seen, replica.recovered, *told)
 
     def position(self, replica: RegisteredBroker) -> LogEnd:
         """
@@ -80,3 +105,14 @@ class Facts:
         return (
             last_heartbeat.position if last_heartbeat and is_told else replica.recovered
         )
+
+
+def _of_process(
+    some: Mapping[int, LastHeartbeat], replica: RegisteredBroker
+) -> LastHeartbeat | None:
+    """
+    Returns the heartbeat of the process that registered, if it sent the one of its
+    broker.
+    """
+    one = some.get(replica.broker_id)
+    return one if one is not None and one.incarnation == replica.incarnation else None

@@ -8,8 +8,8 @@ ignored: the incarnation distinguishes a restarted process from the previous one
 
 | code | in the request | in the answer | |---|---|---| | 904 | `HeartbeatExtension` |
 `LeaseGrant`, unless the heartbeat is one-way | | 1001 | `AlterSet` | the set | | 1002,
-1004 | | leadership and set | | 1003 | `Recovery` | leadership, set, standing | | 1008 |
-leadership and set | |
+1004 | | leadership and set | | 1003 | `Recovery` | leadership, set, standing | | 1007 |
+| the process | | 1008 | leadership and set | |
 
 The extensions of 904 and 1003 are here, those of masters and sets in
 `pystore.controller.protocol.set_extensions`.
@@ -45,6 +45,8 @@ __all__ = [
     "parse_ids",
     "parse_incarnation",
     "parse_members",
+    "process_fields",
+    "process_of",
     "recovery_fields",
     "recovery_of",
     "standing_fields",
@@ -55,6 +57,7 @@ Fields = Mapping[str, str]
 """The ``extFields`` of a command."""
 
 _STANDING = "pystoreStanding"
+_INCARNATION_FIELD = "pystoreIncarnation"
 
 
 # -- 904: heartbeats ---------------------------------------------------------
@@ -112,7 +115,7 @@ def heartbeat_extension_of(fields: Fields) -> HeartbeatExtension | None:
     Raises:
         MissingField: the incarnation is malformed.
     """
-    if "pystoreIncarnation" not in fields:
+    if _INCARNATION_FIELD not in fields:
         return None
     header = decode_fields(_HeartbeatExtensionHeader, fields)
     assert header.pystore_incarnation is not None
@@ -161,6 +164,27 @@ def lease_of(fields: Fields) -> LeaseGrant | None:
     if header.pystore_lease_ms is None:
         return None
     return LeaseGrant(max(0, header.pystore_lease_ms), header.pystore_lease_epoch)
+
+
+# -- 1007: which process answers --------------------------------------------
+
+
+def process_fields(incarnation: Incarnation) -> dict[str, str]:
+    """
+    Returns the extension of a broker's answer to 1007.
+    """
+    return {_INCARNATION_FIELD: incarnation.text}
+
+
+def process_of(fields: Fields) -> Incarnation | None:
+    """
+    Returns the process that answered 1007; ``None``: a Java broker.
+
+    Raises:
+        MissingField: the incarnation is malformed.
+    """
+    text = fields.get(_INCARNATION_FIELD)
+    return None if text is None else parse_incarnation(text)
 
 
 # -- 1003: the recovery of a process ---------------------------------

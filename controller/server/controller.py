@@ -13,10 +13,11 @@ from contextlib import aclosing
 
 from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
-from pystore.controller.model.state import SetState
+from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.handlers import Handlers
 from pystore.controller.server.leadership import Campaign, OtherControllers
@@ -95,7 +96,8 @@ class Controller:
             PystoreError: the record store cannot be opened, and a retry does not help.
         """
         context = self.context
-        handlers = Handlers(context, OtherControllers(context))
+        deaths = DeathCheck(context, self._check_soon)
+        handlers = Handlers(context, OtherControllers(context), deaths)
 
         def closed(connection: Connection) -> None:
             handlers.closed(connection)
@@ -110,6 +112,7 @@ class Controller:
             ) as server,
             self._client,
             aclosing(self.names),
+            aclosing(deaths),
         ):
             host, port = await server.start(*context.settings.now.listen_at)
             context.address = context.address or f"{host}:{port}"
@@ -144,6 +147,10 @@ class Controller:
             await leader.run()
         finally:
             context.leader = None
+
+    def _check_soon(self, key: SetKey) -> None:
+        if self.context.leader is not None:
+            self.context.leader.check_soon(key)
 
     async def _refresh(self) -> None:
         """

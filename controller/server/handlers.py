@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from pystore.controller.model.commands import Register
+from pystore.controller.model.decision import Rejected
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
@@ -24,9 +25,10 @@ from pystore.controller.protocol.server_codec_answers import (
     replica_info_answer,
     sync_state_answer,
 )
-from pystore.controller.server.broker_sets import NotLeading
+from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
 from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.heartbeat_codec import heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
@@ -73,11 +75,19 @@ class Handlers:
     Args:
         context: the context of that controller.
         others: finds the leader.
+        deaths: is asked for brokers whose connection has ended, or whose id another
+            process wants.
     """
 
-    def __init__(self, context: ControllerContext, others: OtherControllers) -> None:
+    def __init__(
+        self,
+        context: ControllerContext,
+        others: OtherControllers,
+        deaths: DeathCheck,
+    ) -> None:
         self._context = context
         self._others = others
+        self._deaths = deaths
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
         self._clusters: dict[Connection, SetKey] = {}
@@ -110,15 +120,14 @@ class Handlers:
     def closed(self, connection: Connection) -> None:
         """
         Takes note of the end of a connection. The brokers that sent heartbeats on it
-        are dead (RMQ-R241).
+        may be dead (RMQ-R241).
         """
         self._clusters.pop(connection, None)
         number = self._numbers.pop(connection, None)
         self._context.connections.pop(number or 0, None)
-        died = self._context.liveness.close(number) if number is not None else []
-        if self._context.leader is not None:
-            for names, _ in died:
-                self._context.leader.check_soon(names)
+        if number is not None:
+            for names, broker_id in self._context.liveness.close(number):
+                self._deaths.suspect(names, broker_id)
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
         beat = heartbeat_of(request, self._numbers[peer])
@@ -148,16 +157,33 @@ class Handlers:
         leader = self._leading()
         asked = COMMANDS[RequestCode(request.code)](request)
         names = self._resolved(leader, asked, peer)
-        if isinstance(asked.command, Register):
-            number = self._numbers.get(peer, 0)
-            broker_id, process = asked.command.broker_id, asked.command.incarnation
-            if not self._context.liveness.enter(names, broker_id, process, number):
-                return Reply(
-                    ResponseCode.CONTROLLER_INVALID_REQUEST,
-                    f"broker {broker_id}: a later process of this broker is connected",
-                )
+        register = asked.command if isinstance(asked.command, Register) else None
+        if register is not None and not self._may_register(names, register, peer):
+            return Reply(
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+                f"broker {register.broker_id}: a later process of this broker is "
+                "connected",
+            )
         outcome = await leader.ask(names, asked.command, peer.peer)
+        if register is not None:
+            self._registered(names, register, peer, outcome)
         return answer(asked.command, outcome.decision, outcome.state)
+
+    def _may_register(self, names: SetKey, one: Register, peer: Connection) -> bool:
+        number = self._numbers.get(peer, 0)
+        return self._context.liveness.may_register(
+            names, one.broker_id, one.incarnation, number
+        )
+
+    def _registered(
+        self, names: SetKey, one: Register, peer: Connection, outcome: CommandOutcome
+    ) -> None:
+        if isinstance(outcome.decision, Rejected):
+            self._deaths.claimed(names, one.broker_id)
+        elif peer in self._numbers:
+            self._context.liveness.registered(
+                names, one.broker_id, one.incarnation, self._numbers[peer]
+            )
 
     async def _replica_info(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()

@@ -60,6 +60,7 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         priority=header.election_priority,
         is_ill=bool(extension and extension.disk_problem),
         timeout_ms=header.heartbeat_timeout_mills,
+        address=header.broker_addr or "",
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),

@@ -131,6 +131,7 @@ class LeaderTerm:
         is_warm = self.authority.may_replace(now_ns) and now_ns >= self._warm_at_ns
         return Facts(
             self._liveness.last_heartbeats(state.key, now_ns),
+            self._liveness.former_heartbeats(state.key, now_ns),
             may_replace=is_warm,
             is_unclean_allowed=self._settings().enable_elect_unclean_master,
         )
@@ -386,10 +387,12 @@ class LeaderTerm:
             raise SessionLostError("another controller leads")
 
     def _note(self, before: SetState, after: SetState) -> None:
-        here = {one.broker_id for one in after.replicas}
         for one in before.replicas:
-            if one.broker_id not in here:
+            now = after.replica(one.broker_id)
+            if now is None:
                 self._liveness.forget(after.key, one.broker_id)
+            elif now.incarnation != one.incarnation:
+                self._liveness.replaced(after.key, one.broker_id, now.incarnation)
         if not after.is_known:
             self._leases.forget(after.key)
         self._changed(before, after)

@@ -36,6 +36,7 @@ from pystore.controller.protocol.calls import (
     GetReplicaInfo,
     MasterInfo,
 )
+from pystore.controller.protocol.extensions import process_fields
 from pystore.errors import ClosedError, InvalidError
 from pystore.ha.decision import Decision
 from pystore.ha.replica import Replica
@@ -296,9 +297,12 @@ class BrokerNode:
             self._say(line)
 
     async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
-        replica, config = self.replica, self.config
+        replica, config, own = self.replica, self.config, self._log
+        process = process_fields(own.incarnation) if own is not None else {}
         if replica is None:
-            return Reply(ResponseCode.SYSTEM_ERROR, "the broker is not registered yet")
+            return Reply(
+                ResponseCode.SYSTEM_ERROR, "the broker is not registered yet", process
+            )
         log, standing = replica.log.log(), replica.standing()
         pairs = log.epochs.pairs()
         ends = [*(start for _, start in pairs[1:]), log.end_offset]
@@ -308,13 +312,14 @@ class BrokerNode:
         )
         broker_id = 0 if standing.role is Role.MASTER else replica.me.broker_id
         return Reply(
+            ext_fields=process,
             body=EpochCache(
                 config.cluster,
                 config.broker_name,
                 broker_id,
                 tuple(rows),
                 log.end_offset,
-            ).encode()
+            ).encode(),
         )
 
 

@@ -203,12 +203,15 @@ class Controller(Process):
             )
         )
 
-    def closed(self, connection: int) -> None:
+    def closed(self, connection: int, *, is_dead: bool) -> None:
         """
-        A broker's connection has ended (RMQ-R241).
+        A broker's connection has ended; if its process has, its address refuses (C3).
         """
-        if self.liveness.close(connection):
-            self._look()
+        for key, broker_id in self.liveness.close(connection):
+            suspected = self.liveness.suspected(key, broker_id, self.clock.now * _NS)
+            if is_dead and suspected is not None:
+                self.liveness.end(key, suspected, is_replaced=False)
+                self._look()
 
     def ask(
         self,
@@ -223,12 +226,27 @@ class Controller(Process):
         if leading is None or not leading.is_proven:
             return False
         for one in commands:
-            if isinstance(one, Register) and not self.liveness.enter(
-                NAMES, one.broker_id, one.incarnation, connection
-            ):
+            if not isinstance(one, Register):
+                continue
+            process = NAMES, one.broker_id, one.incarnation, connection
+            if not self.liveness.may_register(*process):
                 return False
+            self.liveness.registered(*process)
+            self._ask_process_before(one)
         leading.ask(commands, reply)
         return True
+
+    def _ask_process_before(self, command: Register) -> None:
+        """
+        A process that answers at the address of the one before replaces it (B17).
+        """
+        heard = self.liveness.heard(NAMES, command.broker_id, self.clock.now * _NS)
+        if heard is None or None in (heard.incarnation, command.incarnation):
+            return
+        if heard.address == command.address and heard.incarnation != (
+            command.incarnation
+        ):
+            self.liveness.end(NAMES, heard, is_replaced=True)
 
     def accepts(self, command: Command) -> bool:
         """

@@ -156,7 +156,7 @@ class _Chaos:
     def _hang_up(self) -> None:
         broker = self._cluster.world.brokers[self._some_id()]
         if broker.is_up:
-            broker.hang_up()
+            broker.hang_up(is_dead=False)
 
     def _deaf(self) -> None:
         network = self._cluster.world.network

@@ -111,7 +111,7 @@ class Machine(Process):
             self._boots += 1
             self.store.lose_power(self.random)
         if how is not Ended.POWER:
-            self.hang_up()
+            self.hang_up(is_dead=True)
 
     def heartbeat(self) -> Heartbeat:
         """
@@ -126,7 +126,15 @@ class Machine(Process):
             self._position,
             self.store.flushed,
             is_ill=self.store.is_poisoned,
+            address=self.address,
         )
+
+    @property
+    def address(self) -> str:
+        """
+        Where it listens.
+        """
+        return f"10.0.0.{self.number}:10911"
 
     @property
     def process(self) -> Incarnation:
@@ -150,13 +158,17 @@ class Machine(Process):
         """
         self.leader = self.random.choice(list(self.world.controllers))
 
-    def hang_up(self) -> None:
+    def hang_up(self, *, is_dead: bool) -> None:
         """
         The connections to the controllers end, and these hear of it if they can.
+
+        Args:
+            is_dead: its process has ended.
         """
         connection, self.connection = self.connection, self.world.number()
         for target, controller in self.world.controllers.items():
-            closed = controller.own(partial(controller.closed, connection))
+            end = partial(controller.closed, connection, is_dead=is_dead)
+            closed = controller.own(end)
             self.world.network.message(self.number, target, closed, may_double=False)
 
     def save(self) -> None:

@@ -62,7 +62,7 @@ class _Registration:
         self._broker = broker
         self._recovery = recovery
         self._done = done
-        self._address = f"10.0.0.{broker.number}:10911"
+        self._address = broker.address
         self._negotiation = Negotiation(
             ConfiguredIdentity(*NAMES, self._address),
             lambda: check_code(

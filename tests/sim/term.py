@@ -81,8 +81,11 @@ class SimTerm:
         self._take(record)
 
     def _take(self, record: StoredRecord | None) -> None:
-        if record is not None:
-            self.state, self._version = decode(record.value, SET), record.version
+        if record is None:
+            return
+        self.state, self._version = decode(record.value, SET), record.version
+        for one in self.state.replicas:
+            self._controller.liveness.replaced(NAMES, one.broker_id, one.incarnation)
 
     @property
     def now_ns(self) -> int:
@@ -102,8 +105,12 @@ class SimTerm:
         """
         What is true at this moment.
         """
-        last_heartbeats = self._controller.liveness.last_heartbeats(NAMES, self.now_ns)
-        return Facts(last_heartbeats, self.authority.may_replace(self.now_ns))
+        liveness, now_ns = self._controller.liveness, self.now_ns
+        return Facts(
+            liveness.last_heartbeats(NAMES, now_ns),
+            liveness.former_heartbeats(NAMES, now_ns),
+            may_replace=self.authority.may_replace(now_ns),
+        )
 
     def ask(self, commands: Sequence[Command], reply: Reply = lambda _: None) -> None:
         """

@@ -90,6 +90,7 @@ RIM = {
     "pystore.controller.server.broker_sets",
     "pystore.controller.server.context",
     "pystore.controller.server.controller",
+    "pystore.controller.server.death_check",
     "pystore.controller.server.handlers",
     "pystore.controller.server.leadership",
     "pystore.controller.server.name_server",

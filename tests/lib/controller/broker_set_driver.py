@@ -4,6 +4,7 @@ A broker set that a test drives from decision to decision, checked after each.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from pystore.controller.decide.dispatch import decide
@@ -60,6 +61,7 @@ class Brokers:
     Attributes:
         state: as it is.
         last_heartbeats: the heartbeats that are valid.
+        former_heartbeats: the last one of each other broker.
         may_replace: see `Facts`.
         is_unclean_allowed: see `Facts`.
     """
@@ -67,6 +69,7 @@ class Brokers:
     def __init__(self, state: SetState | None = None) -> None:
         self.state = state or SetState("cluster", "set")
         self.last_heartbeats: dict[int, LastHeartbeat] = {}
+        self.former_heartbeats: dict[int, LastHeartbeat] = {}
         self.may_replace = True
         self.is_unclean_allowed = False
 
@@ -77,6 +80,7 @@ class Brokers:
         """
         return Facts(
             dict(self.last_heartbeats),
+            dict(self.former_heartbeats),
             may_replace=self.may_replace,
             is_unclean_allowed=self.is_unclean_allowed,
         )
@@ -120,14 +124,19 @@ class Brokers:
 
     def register(self, broker_id: int, recovery: Recovery | None = None) -> Member:
         """
-        A process registers, and sends a heartbeat.
+        A process registers, and sends a heartbeat. The connection of the process
+        before it at that address has ended.
         """
+        position = recovery.position if recovery is not None else LogEnd(0, 0)
+        process = recovery.incarnation if recovery is not None else None
+        before = self.last_heartbeats.get(broker_id)
+        if before is not None and before.incarnation != process:
+            self.disconnect(broker_id)
         command = Register(broker_id, f"host:{broker_id}", recovery)
         decision = self.ask(command)
         assert isinstance(decision, Accepted), decision
-        position = recovery.position if recovery is not None else LogEnd(0, 0)
-        process = recovery.incarnation if recovery is not None else None
         self.last_heartbeats[broker_id] = LastHeartbeat(process, position)
+        self.former_heartbeats.pop(broker_id, None)
         return Member(broker_id, process)
 
     def reach(self, broker_id: int, epoch: int, end: int) -> None:
@@ -137,12 +146,28 @@ class Brokers:
         process = self.last_heartbeats[broker_id].incarnation
         self.last_heartbeats[broker_id] = LastHeartbeat(process, LogEnd(epoch, end))
 
-    def die(self, *broker_ids: int) -> None:
+    def disconnect(self, broker_id: int) -> None:
+        """
+        The connection of its heartbeats ends.
+        """
+        self.last_heartbeats[broker_id] = replace(
+            self.last_heartbeats[broker_id], is_connected=False
+        )
+
+    def die(self, *broker_ids: int, has_ended: bool = False) -> None:
         """
         Their heartbeats are not valid any more.
+
+        Args:
+            broker_ids: of the brokers.
+            has_ended: there is evidence that their processes have ended.
         """
         for broker_id in broker_ids:
-            self.last_heartbeats.pop(broker_id, None)
+            last = self.last_heartbeats.pop(broker_id, None)
+            if last is not None:
+                self.former_heartbeats[broker_id] = replace(
+                    last, is_connected=False, is_ended=has_ended
+                )
 
     def elect(
         self, broker_id: int | None = None, trigger: Trigger | None = None

@@ -20,6 +20,7 @@ from pystore.controller.protocol.extensions import (
     LeaseGrant,
     heartbeat_extension_fields,
     lease_of,
+    process_fields,
     recovery_fields,
 )
 from pystore.controller.protocol.set_extensions import alter_set_fields
@@ -44,6 +45,7 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
 from pystore.replicaset import Member, ids_of
 
 if TYPE_CHECKING:
@@ -167,7 +169,7 @@ class SpokenBroker:
         running: the controller.
         broker_id: its own.
         recovery: what it says as it registers.
-        address: that it registers; it is not listened on.
+        address: that it registers; it is listened on after `listen`.
         told: the notifications that it got.
     """
 
@@ -180,9 +182,8 @@ class SpokenBroker:
 
     def __post_init__(self) -> None:
         self.running.brokers.append(self)
-        self._client = RemotingClient(
-            handlers={RequestCode.NOTIFY_BROKER_ROLE_CHANGED: self._hear}
-        )
+        self._server: RemotingServer | None = None
+        self._connect()
 
     @property
     def member(self) -> Member:
@@ -191,11 +192,26 @@ class SpokenBroker:
         """
         return Member(self.broker_id, self.recovery.incarnation)
 
+    async def listen(self) -> None:
+        """
+        Listens at an address, and answers there which process it is.
+        """
+        self._server = RemotingServer({RequestCode.GET_BROKER_EPOCH_CACHE: self._name})
+        host, port = await self._server.start("127.0.0.1", 0)
+        self.address = f"{host}:{port}"
+
+    async def hang_up(self) -> None:
+        """
+        Its connections to the controller end; the process lives.
+        """
+        await self._client.close()
+        self._connect()
+
     async def join(self) -> None:
         """
         Applies for its id, registers and sends a heartbeat.
         """
-        self.address = f"127.0.0.1:{10_000 + self.broker_id}"
+        self.address = self.address or f"127.0.0.1:{10_000 + self.broker_id}"
         applied = await self._ask(
             RequestCode.CONTROLLER_APPLY_BROKER_ID,
             ApplyBrokerIdRequest("cluster", "set", self.broker_id, f"{self.address};1"),
@@ -269,6 +285,17 @@ class SpokenBroker:
         Its process ends; again is fine.
         """
         await self._client.close()
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
+
+    def _connect(self) -> None:
+        self._client = RemotingClient(
+            handlers={RequestCode.NOTIFY_BROKER_ROLE_CHANGED: self._hear}
+        )
+
+    async def _name(self, _: RemotingCommand, __: Connection) -> Reply:
+        return Reply(ext_fields=process_fields(self.recovery.incarnation))
 
     async def _ask(
         self,

@@ -85,7 +85,9 @@ def _of_an_id(step: Step, state: SetState, answer: Answer) -> str:
     return "RMQ-R36" if (step.theirs.code, answer.code) == (0, 2014) else ""
 
 
-def _of_a_registration(step: Step, _: SetState, __: Answer) -> str:
+def _of_a_registration(step: Step, _: SetState, answer: Answer) -> str:
+    if (step.theirs.code, answer.code) == (0, 2014):
+        return "RMQ-R42"
     number = int(step.request["extFields"]["brokerId"])
     return "RMQ-R152" if number == step.before["masterBrokerId"] else ""
 

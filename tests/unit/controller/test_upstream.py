@@ -6,7 +6,7 @@ of docs/rocketmq-tests.md. Its brokers have no incarnations.
 from __future__ import annotations
 
 import pytest
-from lib.controller.broker_set_driver import Brokers
+from lib.controller.broker_set_driver import Brokers, alive
 
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import AlterSet, Clean, Elect, Register, Trigger
@@ -250,7 +250,9 @@ def test_t58_another_address_is_the_same_broker() -> None:
     brokers = Brokers()
     brokers.join(1)
     brokers.elect(1)
+    brokers.die(1)
     brokers.do(Register(1, "host:99"), RegistrationReply)
+    brokers.last_heartbeats |= alive(1)
     assert _master_of(brokers, _by(1)) == 1
 
     info = replica_info(brokers.state).leadership

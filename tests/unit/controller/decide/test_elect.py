@@ -107,6 +107,20 @@ def test_a_new_controller_does_not_replace_a_master_without_heartbeats() -> None
     assert brokers.elect().code is ResponseCode.SUCCESS
 
 
+def test_a_new_controller_replaces_a_master_that_has_ended_at_once() -> None:
+    """
+    C3: there is evidence; the lease is waited for nevertheless.
+    """
+    brokers = _pair()
+    old = brokers.master
+    brokers.die(1, has_ended=True)
+    brokers.may_replace = False
+
+    assert brokers.elect().code is ResponseCode.SUCCESS
+    assert 2 == brokers.master.broker_id
+    assert frozenset({old}) == brokers.state.unreleased
+
+
 def test_without_automatic_elections_only_an_operator_elects() -> None:
     """The set waits for the operator."""
     brokers = _pair()

@@ -4,9 +4,10 @@ The registration of a broker process (RMQ-R38 to RMQ-R44, RMQ-R152, B1).
 
 from __future__ import annotations
 
+import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
-from pystore.controller.model.commands import ApplyId, Clean, Register
+from pystore.controller.model.commands import ApplyId, Clean, Recovery, Register
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Applied, RegistrationReply
 from pystore.remoting.codes import ResponseCode
@@ -108,6 +109,67 @@ def test_a_restart_that_may_have_lost_stays_listed_as_what_it_was() -> None:
 
     assert frozenset({a, b}) == brokers.state.agreed.members
     assert brokers.state.replicas[1].standing is LogStanding.RESTARTED
+
+
+@pytest.mark.parametrize("of", [start(2), start(9), start(2, bits=7), None])
+@pytest.mark.parametrize("address", ["host:1", "elsewhere:1"])
+def test_a_process_with_the_id_of_a_living_master_waits(
+    of: Recovery | None, address: str
+) -> None:
+    """
+    B17: its store may be a clone with any counter, or a copy that RocketMQ runs on.
+    """
+    brokers, a, _ = _pair()
+    newcomer = Register(1, address, of)
+    refusal = brokers.refused(newcomer)
+    assert ResponseCode.CONTROLLER_BROKER_ID_INVALID is refusal.code
+    assert "its process at host:1 is alive" in refusal.reason
+    assert a == brokers.master
+    brokers.die(1)
+
+    brokers.do(newcomer, RegistrationReply)
+    assert brokers.state.master is None
+
+
+@pytest.mark.parametrize("address", ["host:1", "elsewhere:1"])
+def test_the_lease_of_a_master_ends_with_evidence_only(address: str) -> None:
+    """
+    C3: silence is none, and neither is another address; the next process at the same
+    address is.
+    """
+    brokers, a, _ = _pair()
+    brokers.die(1)
+    brokers.do(Register(1, address, start(2)), RegistrationReply)
+
+    expected = set() if address == "host:1" else {a}
+    assert expected == brokers.state.unreleased
+
+
+def test_a_closed_connection_gives_the_id_to_the_same_address_only() -> None:
+    """
+    B17: a restart takes milliseconds; a process elsewhere waits for evidence.
+    """
+    brokers, *_ = _pair()
+    brokers.disconnect(1)
+    elsewhere = Register(1, "elsewhere:1", start(2))
+    assert brokers.code(elsewhere) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
+    brokers.do(Register(1, "host:1", start(2)), RegistrationReply)
+
+    assert (None, 2) == (brokers.state.master, brokers.state.epoch)
+
+
+def test_the_end_that_a_dead_process_told_is_remembered() -> None:
+    """
+    B2: a start that is behind it may have lost what was acknowledged.
+    """
+    brokers, *_ = _pair()
+    brokers.reach(2, 1, 900)
+    brokers.die(2)
+    behind = start(2, end=800, keeps_pages=True)
+    brokers.do(Register(2, "host:2", behind), RegistrationReply)
+
+    replica = brokers.state.replicas[1]
+    assert (LogStanding.RESTARTED, 900) == (replica.standing, replica.seen.end)
 
 
 def test_a_copy_of_a_live_broker_is_refused() -> None:

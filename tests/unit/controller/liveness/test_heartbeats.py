@@ -26,6 +26,16 @@ BEAT = Heartbeat(1, 5, incarnation(2), "boot", 100, LogEnd(3, 70), 60, 9)
 JAVA = Heartbeat(1, 5, position=LogEnd(3, 70), timeout_ms=3_000)
 
 
+def _kill(liveness: Heartbeats, broker_id: int, connection: int) -> None:
+    """
+    Its connection ends, and there is evidence that its process has ended.
+    """
+    liveness.close(connection)
+    suspected = liveness.suspected(SET, broker_id, 0)
+    assert suspected is not None
+    assert liveness.end(SET, suspected, is_replaced=False)
+
+
 def _heard(*beats: Heartbeat, at: int = 0) -> Heartbeats:
     liveness = Heartbeats()
     for one in beats:
@@ -60,7 +70,7 @@ def test_a_broker_that_dies_during_a_decision_is_alive_in_it() -> None:
     liveness = Heartbeats()
     liveness.receive(SET, Heartbeat(1, 5, incarnation(1)), 0)
     facts = Facts(liveness.last_heartbeats(SET, 0))
-    liveness.close(5)
+    _kill(liveness, 1, 5)
     decision = decide(brokers.state, Elect(Trigger.BROKER, 1), facts)
 
     assert {} == liveness.last_heartbeats(SET, 0)
@@ -70,20 +80,25 @@ def test_a_broker_that_dies_during_a_decision_is_alive_in_it() -> None:
 
 
 def test_a_new_process_is_reported_as_new() -> None:
-    """A first heartbeat, one after a death, and one of another process are new."""
+    """
+    A first heartbeat and one after a silence are new, and one of another process once
+    the one before is not heard.
+    """
     liveness = Heartbeats()
 
     assert liveness.receive(SET, BEAT, 0)
     assert not liveness.receive(SET, replace(BEAT, sent_ns=101), SECOND)
     assert liveness.receive(SET, replace(BEAT, sent_ns=102), 12 * SECOND)
-    newer = replace(BEAT, incarnation=incarnation(3), sent_ns=7)
-    assert liveness.receive(SET, newer, 12 * SECOND)
+    newer = replace(BEAT, incarnation=incarnation(3), sent_ns=7, connection=6)
+    assert not liveness.receive(SET, newer, 22 * SECOND)
+    assert liveness.receive(SET, newer, 23 * SECOND)
 
 
 @pytest.mark.parametrize(
     "late",
     [
         replace(BEAT, incarnation=incarnation(1), sent_ns=900, connection=9),
+        replace(BEAT, incarnation=incarnation(3), sent_ns=900, connection=9),
         replace(BEAT, incarnation=incarnation(2, 8), sent_ns=900, connection=9),
         replace(BEAT, incarnation=None, sent_ns=None, connection=9),
         replace(BEAT, sent_ns=99, connection=9),
@@ -93,7 +108,10 @@ def test_a_new_process_is_reported_as_new() -> None:
 def test_an_older_heartbeat_or_a_copy_never_replaces_the_last_one(
     late: Heartbeat,
 ) -> None:
-    """An older process, a copy of this one, and what was overtaken on the way."""
+    """
+    B17: an older process, a newer one, a copy of this one, and what was overtaken on
+    the way.
+    """
     liveness = _heard(BEAT)
 
     assert not liveness.receive(SET, late, SECOND)
@@ -104,9 +122,9 @@ def test_an_older_heartbeat_or_a_copy_never_replaces_the_last_one(
 def test_an_older_process_stays_dead_after_the_newer_one_has_died() -> None:
     """Its heartbeats were under way for long."""
     liveness = _heard(replace(BEAT, incarnation=incarnation(3)))
-    liveness.close(5)
+    _kill(liveness, 1, 5)
 
-    assert not liveness.receive(SET, replace(BEAT, connection=9), SECOND)
+    assert not liveness.receive(SET, replace(BEAT, connection=4), SECOND)
     assert {} == liveness.last_heartbeats(SET, SECOND)
 
 
@@ -117,14 +135,62 @@ def test_a_shorter_log_of_the_same_process_is_accepted() -> None:
     assert LogEnd(3, 50) == liveness.last_heartbeats(SET, 0)[1].position
 
 
-def test_a_connection_that_ends_takes_its_brokers_along() -> None:
-    """RMQ-R241: at once, in all sets."""
+def test_a_connection_that_ends_makes_its_brokers_suspects() -> None:
+    """RMQ-R241: in all sets; they live until there is evidence, or silence."""
     liveness = _heard(BEAT, Heartbeat(2, 6))
     liveness.receive(TWIN, Heartbeat(7, 5), 0)
 
     assert [(SET, 1), (TWIN, 7)] == sorted(liveness.close(5))
-    assert {2} == liveness.last_heartbeats(SET, 0).keys()
+    assert {1, 2} == liveness.last_heartbeats(SET, 10 * SECOND).keys()
+    assert {} == liveness.last_heartbeats(SET, 10 * SECOND + 1)
     assert [] == liveness.close(5)
+    assert not liveness.last_heartbeats(SET, 0)[1].is_connected
+    assert liveness.suspected(SET, 2, 0) is None
+
+
+def test_evidence_ends_the_process_that_was_asked_for_only() -> None:
+    """C3: it connected again while it was asked."""
+    liveness = _heard(BEAT)
+    liveness.close(5)
+    suspected = liveness.suspected(SET, 1, 0)
+    assert BEAT == suspected
+    again = replace(BEAT, sent_ns=101, connection=6)
+
+    assert not liveness.receive(SET, again, 0)
+    assert liveness.suspected(SET, 1, 0) is None
+    assert not liveness.end(SET, BEAT, is_replaced=False)
+    assert {1} == liveness.last_heartbeats(SET, 0).keys()
+    liveness.close(6)
+    assert liveness.suspected(SET, 1, 11 * SECOND) is None
+    assert liveness.end(SET, again, is_replaced=False)
+    assert liveness.former_heartbeats(SET, 0)[1].is_ended
+
+
+def test_another_process_at_the_address_ends_one_that_seems_connected() -> None:
+    """After a power cut no connection ends."""
+    liveness = _heard(BEAT, replace(BEAT, sent_ns=101))
+    assert not liveness.end(SET, BEAT, is_replaced=False)
+    assert {1} == liveness.last_heartbeats(SET, 0).keys()
+    assert liveness.end(SET, BEAT, is_replaced=True)
+
+    assert liveness.heard(SET, 1, 0) is None
+    newer = replace(BEAT, incarnation=incarnation(3), connection=6)
+    assert liveness.receive(SET, newer, 0)
+    assert not liveness.end(SET, BEAT, is_replaced=True)
+    assert newer == liveness.heard(SET, 1, 0)
+
+
+def test_a_process_that_was_replaced_in_the_record_has_ended() -> None:
+    """Its successor is heard at once."""
+    liveness, newer = _heard(BEAT), replace(BEAT, incarnation=incarnation(3))
+    liveness.close(5)
+    liveness.replaced(SET, 1, incarnation(2))
+    liveness.replaced(SET, 2, incarnation(3))
+    assert {1} == liveness.last_heartbeats(SET, 0).keys()
+    liveness.replaced(SET, 1, incarnation(3))
+
+    assert {} == liveness.last_heartbeats(SET, 0)
+    assert liveness.receive(SET, replace(newer, connection=6), 0)
 
 
 def test_the_newest_connection_counts() -> None:
@@ -139,7 +205,7 @@ def test_the_newest_connection_counts() -> None:
 def test_a_heartbeat_of_a_closed_connection_does_not_revive_its_broker() -> None:
     """A killed process would live on for ten seconds."""
     liveness = _heard(BEAT)
-    liveness.close(5)
+    _kill(liveness, 1, 5)
 
     assert not liveness.receive(SET, replace(BEAT, sent_ns=101), 0)
     assert {} == liveness.last_heartbeats(SET, 0)
@@ -149,7 +215,7 @@ def test_a_heartbeat_of_a_closed_connection_does_not_revive_its_broker() -> None
 def test_a_java_broker_that_is_left_on_an_older_connection_is_alive() -> None:
     """It had two, and the newer ended."""
     liveness = _heard(JAVA, replace(JAVA, connection=8))
-    liveness.close(8)
+    _kill(liveness, 1, 8)
 
     assert liveness.receive(SET, JAVA, SECOND)
     assert {1} == liveness.last_heartbeats(SET, SECOND).keys()
@@ -158,7 +224,7 @@ def test_a_java_broker_that_is_left_on_an_older_connection_is_alive() -> None:
 def test_rocketmq_takes_over_from_pystore_and_back() -> None:
     """As soon as the other one is dead."""
     liveness = _heard(BEAT)
-    liveness.close(5)
+    _kill(liveness, 1, 5)
 
     assert liveness.receive(SET, replace(JAVA, connection=6), 0)
     assert not liveness.receive(SET, replace(BEAT, connection=7), SECOND)
@@ -168,7 +234,7 @@ def test_rocketmq_takes_over_from_pystore_and_back() -> None:
 def test_an_expired_broker_is_returned_once() -> None:
     """Neither a broker with a new heartbeat nor one that was removed."""
     liveness = _heard(BEAT, replace(JAVA, broker_id=2), Heartbeat(3, 7))
-    liveness.close(7)
+    _kill(liveness, 3, 7)
     liveness.receive(SET, replace(BEAT, sent_ns=101), 8 * SECOND)
 
     assert 3 * SECOND == liveness.expires_ns
@@ -223,7 +289,11 @@ def test_every_death_is_returned_and_the_heap_stays_small(
             if liveness.receive(SET, step, now):
                 alive.add(step.broker_id)
         elif step is not None:
-            alive -= {one for _, one in liveness.close(step)}
+            for _, broker_id in liveness.close(step):
+                suspected = liveness.suspected(SET, broker_id, now)
+                if suspected is not None and broker_id % 2:
+                    assert liveness.end(SET, suspected, is_replaced=False)
+                    alive.remove(broker_id)
         assert alive == liveness.last_heartbeats(SET, now).keys()
         assert liveness.expires_ns is not None or not alive
     now += 5_000_000
@@ -238,23 +308,26 @@ def test_a_late_registration_is_detected_by_its_connection() -> None:
     """
     liveness, first, second = Heartbeats(), incarnation(1), incarnation(2)
 
-    assert liveness.enter(SET, 1, first, 5)
-    assert liveness.enter(SET, 1, second, 7)
-    assert not liveness.enter(SET, 1, first, 5)
+    assert liveness.may_register(SET, 1, first, 5)
+    liveness.registered(SET, 1, first, 5)
+    assert liveness.may_register(SET, 1, second, 7)
+    assert liveness.may_register(SET, 1, first, 5)
+    liveness.registered(SET, 1, second, 7)
+    assert not liveness.may_register(SET, 1, first, 5)
     liveness.receive(SET, replace(JAVA, connection=8), 0)
     liveness.close(8)
-    assert not liveness.enter(SET, 1, second, 7)
-    assert liveness.enter(SET, 2, first, 1)
-    assert liveness.enter(TWIN, 1, first, 1)
+    assert not liveness.may_register(SET, 1, second, 7)
+    assert liveness.may_register(SET, 2, first, 1)
+    assert liveness.may_register(TWIN, 1, first, 1)
     liveness.forget(SET, 1)
-    assert liveness.enter(SET, 1, first, 1)
+    assert liveness.may_register(SET, 1, first, 1)
 
 
 def test_a_process_may_register_on_the_older_of_its_connections() -> None:
     """One connection to the configured address, and one to the address from 1005."""
     liveness = Heartbeats()
     for process in (incarnation(1), None):
-        assert liveness.enter(SET, 1, process, 20)
-        assert liveness.enter(SET, 1, process, 11)
-        assert liveness.enter(SET, 1, process, 20)
+        for connection in (20, 11, 20):
+            assert liveness.may_register(SET, 1, process, connection)
+            liveness.registered(SET, 1, process, connection)
         liveness.forget(SET, 1)

@@ -68,8 +68,10 @@ def test_a_dead_process_does_not_register_in_the_place_of_its_successor() -> Non
         async with running() as at:
             before, after = SpokenBroker(at, 1), SpokenBroker(at, 1, start(2))
             await before.join()
-            await after.beat()
-            assert ResponseCode.CONTROLLER_INVALID_REQUEST == await before.register()
+            after.address = before.address
+            refused = ResponseCode.CONTROLLER_BROKER_ID_INVALID
+            assert refused == await after.register()
+            move(10_001)
             assert 0 == await after.register()
             assert ResponseCode.CONTROLLER_INVALID_REQUEST == await before.register()
 
@@ -184,16 +186,19 @@ def test_a_controller_replaces_no_master_for_a_while_after_a_pause() -> None:
         waking = [0]
         async with running(waking_ns=lambda: waking[0]) as at:
             first, second = await _pair_of(at)
-            move(10_000)
+            await first.listen()
+            move(5_000)
+            await first.beat()
             await second.beat()
             waking[0] += 1_000_000_001
-            await first.die()
+            await first.hang_up()
             move(5_000)
             for _ in range(20):
                 await second.beat()
             assert (1, 1) == (_epoch(at), _master_id(at))
-            move(5_001)
-            await second.beat()
+            for _ in range(2):
+                move(5_001)
+                await second.beat()
             await until(lambda: _epoch(at) == 2)
 
     run(main())
