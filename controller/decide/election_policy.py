@@ -11,7 +11,7 @@ The order, best first: a healthy disk and not resigned, then the higher epoch, t
 longer log, the preferred broker, the lower priority number, a member before a
 candidate, the lower id.
 
-Source: RMQ-R64 to RMQ-R73; B2, B3, B7.
+Source: RMQ-R64 to RMQ-R73; B2, B3, B7, B17.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import Cause, LossRange, SetState
 from pystore.remoting.codes import LOWEST_PRIORITY
@@ -98,8 +98,25 @@ def electable(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:
     return tuple(
         one
         for one in state.replicas
-        if one.member in state.listed and one.is_eligible and facts.is_alive(one)
+        if one.member in state.listed
+        and one.address
+        and not one.is_learner
+        and _standing(one, facts) is LogStanding.SOUND
+        and facts.is_alive(one)
     )
+
+
+def _standing(replica: RegisteredBroker, facts: Facts) -> LogStanding:
+    """
+    Returns the standing of a log. A Java broker reports nothing of its start, so its
+    heartbeats are compared with the end that its process before told (B17).
+    """
+    heard = facts.last_heartbeat(replica)
+    if replica.incarnation is not None or heard is None:
+        return replica.standing
+    if heard.position == NOWHERE or heard.position >= replica.seen:
+        return replica.standing
+    return LogStanding.RESTARTED if heard.position.end > 0 else LogStanding.WIPED
 
 
 def best(
@@ -157,12 +174,12 @@ def _after_power_cut(
     replicas = [state.replica(one.broker_id) for one in state.listed]
     listed = [one for one in replicas if one is not None]
     # A Java broker's next process is the same member: only the standing differs.
-    if any(one.standing is LogStanding.SOUND for one in listed):
+    if any(_standing(one, facts) is LogStanding.SOUND for one in listed):
         return None
     whole = [
         one
         for one in listed
-        if one.standing is LogStanding.RESTARTED and not one.is_learner
+        if _standing(one, facts) is LogStanding.RESTARTED and not one.is_learner
     ]
     furthest = max((facts.position(one) for one in whole), default=None)
     there = (

@@ -27,11 +27,13 @@ from pystore.controller.model.decision import (
 )
 from pystore.controller.model.events import BrokerRegistered, Change, MastershipEnded
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.log_end import NOWHERE, LogEnd
-from pystore.controller.model.replica import LogStanding, RegisteredBroker
+from pystore.controller.model.log_end import NOWHERE
+from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import RegistrationReply
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
+from pystore.errors import InvalidError
+from pystore.net.address import parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import ids_of
 
@@ -45,6 +47,14 @@ def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
     old = state.replica(command.broker_id)
     if old is None:
         return _unknown(state, command.broker_id)
+    problem = _problem_of_address(command.address)
+    if problem:
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+            f"broker {old.broker_id} cannot be reached: {problem}: correct brokerIP1 "
+            "and listenPort",
+            frozenset({old.broker_id}),
+        )
     registered = _registered(state, old, command, facts)
     is_same = registered.incarnation == old.incarnation is not None
     if not is_same and _is_heard(old, command, facts):
@@ -68,6 +78,15 @@ def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
             living_leadership(after, facts), after.agreed, registered.standing
         ),
     )
+
+
+def _problem_of_address(address: str) -> str:
+    try:
+        parse_address(address)
+    except InvalidError as error:
+        # The caller makes it a refusal.
+        return str(error)
+    return ""
 
 
 def _is_heard(old: RegisteredBroker, command: Register, facts: Facts) -> bool:
@@ -101,7 +120,9 @@ def _registered(
     is_listed = old.broker_id in ids_of(state.listed)
     standing = standing_of(old, told, seen, is_listed=is_listed)
     if told is None:
-        return _of_java(old, command.address, standing, seen)
+        return BrokerRegistered(
+            old.broker_id, command.address, None, "", standing, NOWHERE, seen
+        )
     if told.incarnation == old.incarnation:
         # The same process registers again, perhaps from another address.
         told = replace(told, boot_id=old.boot_id, position=old.recovered)
@@ -115,14 +136,6 @@ def _registered(
         told.position,
         seen,
     )
-
-
-def _of_java(
-    old: RegisteredBroker, address: str, standing: LogStanding, seen: LogEnd
-) -> BrokerRegistered:
-    if old.incarnation is None:
-        seen = old.seen
-    return BrokerRegistered(old.broker_id, address, None, "", standing, NOWHERE, seen)
 
 
 def _differs(old: RegisteredBroker, registered: BrokerRegistered) -> bool:

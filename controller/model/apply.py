@@ -28,6 +28,7 @@ from pystore.controller.model.events import (
     SetChanged,
     SetEvent,
 )
+from pystore.controller.model.log_end import NOWHERE
 from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
 from pystore.controller.model.state import SetState
 from pystore.replicaset import AgreedSet, Member, ids_of
@@ -126,7 +127,10 @@ def _set_changed(state: SetState, change: SetChanged) -> SetState:
     added = ids_of(change.members - state.agreed.members)
     for replica in state.replicas:
         if replica.broker_id in added:
-            state = _with(state, replace(replica, standing=LogStanding.SOUND))
+            # A Java broker tells no start: what it held before it was filled is past.
+            seen = NOWHERE if replica.incarnation is None else replica.seen
+            admitted = replace(replica, standing=LogStanding.SOUND, seen=seen)
+            state = _with(state, admitted)
     agreed = AgreedSet(change.members, state.agreed.set_epoch + 1, change.candidates)
     return replace(state, agreed=agreed)
 
@@ -174,12 +178,16 @@ def _policy_changed(state: SetState, change: PolicyChanged) -> SetState:
 def _readmitted(state: SetState, change: Readmitted) -> SetState:
     old, tombstone = state.replica(change.broker_id), state.tombstone(change.broker_id)
     if old is not None:
-        state = _with(state, replace(old, standing=LogStanding.RESTARTED))
+        process = old.incarnation
+        # The next start of a restored store counts on from here.
+        counter = old.counter_max if process is None else process.counter
+        new = replace(old, standing=LogStanding.RESTARTED, counter_max=counter)
+        state = _with(state, new)
     elif tombstone is not None:
         new = RegisteredBroker(
             tombstone.broker_id,
             tombstone.check_code,
-            "",
+            tombstone.check_code.partition(";")[0],
             counter_max=tombstone.counter_max,
             standing=LogStanding.RESTARTED,
             seen=tombstone.seen,

@@ -102,8 +102,20 @@ def _decreased(before: SetState, after: SetState) -> Iterator[str]:
             yield f"the {name} decreased from {old} to {new}"
     for old_one in before.replicas:
         new_one = after.replica(old_one.broker_id)
-        if new_one is not None and new_one.counter_max < old_one.counter_max:
+        if new_one is None or _is_vouched(old_one, new_one):
+            continue
+        if new_one.counter_max < old_one.counter_max:
             yield f"the start counter of broker {old_one.broker_id} decreased"
+
+
+def _is_vouched(old: RegisteredBroker, new: RegisteredBroker) -> bool:
+    """
+    Whether an operator re-admitted a restored store, which counts its starts anew.
+    """
+    process = new.incarnation
+    counter = process.counter if process is not None else None
+    is_readmitted = new.standing is LogStanding.RESTARTED
+    return old.standing.needs_operator and is_readmitted and new.counter_max == counter
 
 
 def _rewritten(before: SetState, after: SetState) -> Iterator[str]:

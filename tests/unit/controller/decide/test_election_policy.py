@@ -21,6 +21,7 @@ from pystore.controller.model.facts import LastHeartbeat
 from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Done, Election
 from pystore.controller.model.state import LossRange
+from pystore.replicaset import Member
 
 BYTES = 2**40
 
@@ -264,3 +265,54 @@ def test_a_heartbeat_of_another_process_does_not_count_for_a_member() -> None:
     brokers.last_heartbeats[2] = LastHeartbeat(incarnation(2), LogEnd(1, 9))
 
     assert _no_master(brokers)
+
+
+def _restarted_java(brokers: Brokers, broker_id: int, end: int) -> None:
+    """
+    Its process told an end of 900, and died; the next one tells another.
+    """
+    brokers.reach(broker_id, 1, 900)
+    brokers.die(broker_id)
+    brokers.register(broker_id)
+    brokers.reach(broker_id, 1, end)
+
+
+def test_a_java_broker_with_a_shorter_log_is_not_elected() -> None:
+    """
+    B17: it has the identity of a member, and not its log.
+    """
+    for end, expected in ((900, 2), (899, 3), (0, 3)):
+        brokers = _three(is_java=True)
+        brokers.reach(3, 1, 800)
+        _restarted_java(brokers, 2, end)
+        assert expected == _elected(brokers), end
+
+
+def test_a_java_broker_that_a_master_filled_again_is_elected() -> None:
+    """
+    Its admission says that it holds what counts, whatever it held before.
+    """
+    brokers = _three(is_java=True)
+    _restarted_java(brokers, 2, 0)
+    assert 3 == _elected(brokers)
+    brokers.reach(2, 2, 500)
+    brokers.admit(Member(2))
+    brokers.die(3)
+
+    assert 2 == _elected(brokers)
+
+
+def test_the_only_java_member_with_a_shorter_log_is_elected_with_a_loss() -> None:
+    """
+    B3: after a power cut RocketMQ comes back with less. An empty log is no log of it.
+    """
+    for end in (700, 0):
+        brokers = Brokers()
+        brokers.join(1)
+        brokers.elect(1)
+        _restarted_java(brokers, 1, end)
+        if end:
+            assert 1 == _elected(brokers)
+            assert LossRange(3, 700, 900, "power") == brokers.state.losses[-1]
+        else:
+            assert _no_master(brokers)

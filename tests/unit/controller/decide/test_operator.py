@@ -10,11 +10,14 @@ from lib.controller.broker_set_driver import Brokers, start
 from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
+    Clean,
+    Elect,
     Readmit,
     SeeEnds,
+    Trigger,
 )
 from pystore.controller.model.replica import LogStanding
-from pystore.controller.model.replies import Done
+from pystore.controller.model.replies import Done, Election
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import ids_of
 
@@ -110,6 +113,43 @@ def test_an_empty_disk_is_filled_after_a_re_admission() -> None:
     brokers.do(Readmit(2), Done)
     assert {1} == ids_of(brokers.state.listed)
     assert _standing(brokers) is LogStanding.RESTARTED
+
+
+def test_a_restored_store_counts_on_after_its_re_admission() -> None:
+    """
+    B1: the store was restored from start 4, the record knows start 9. Once an operator
+    has vouched for it and a master has admitted it, its next clean start is sound.
+    """
+    brokers = _pair()
+    brokers.die(2)
+    brokers.register(2, start(9))
+    brokers.die(2)
+    restored = brokers.register(2, start(5, bits=7))
+    assert _standing(brokers) is LogStanding.COPIED
+    brokers.do(Readmit(2), Done)
+    brokers.admit(restored)
+    brokers.die(2)
+    brokers.register(2, start(6, bits=8, is_clean=True))
+
+    assert _standing(brokers) is LogStanding.SOUND
+
+
+def test_a_cleaned_broker_has_an_address_after_its_re_admission() -> None:
+    """
+    That with which it applied for its id: a broker of RocketMQ does not register again
+    by itself.
+    """
+    brokers = Brokers()
+    brokers.join(1)
+    b = brokers.join(2)
+    brokers.elect(1)
+    brokers.do(Clean(frozenset({2}), with_living=True), Done)
+    brokers.do(Readmit(2), Done)
+    brokers.admit(b)
+    told = brokers.do(Elect(Trigger.OPERATOR, 2), Election)
+
+    assert told.leadership is not None
+    assert "host:2" == told.leadership.address
 
 
 def test_a_sound_broker_needs_no_operator() -> None:

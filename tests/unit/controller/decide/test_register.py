@@ -37,6 +37,18 @@ def test_an_unknown_broker_has_to_apply_first() -> None:
     )
 
 
+@pytest.mark.parametrize("address", ["", "nonsense", "host:0", "host:99999", ":1"])
+def test_a_broker_without_an_address_is_refused(address: str) -> None:
+    """
+    No client and no slave would reach a master there.
+    """
+    brokers, *_ = _pair()
+    refusal = brokers.refused(Register(2, address, start(2)))
+
+    assert ResponseCode.CONTROLLER_INVALID_REQUEST is refusal.code
+    assert "broker 2 cannot be reached" in refusal.reason
+
+
 def test_another_address_keeps_everything_else() -> None:
     """RMQ-R42: it is the same process, and it stays master and member."""
     brokers, a, _ = _pair()
