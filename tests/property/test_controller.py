@@ -62,10 +62,16 @@ class Histories(RuleBasedStateMachine):
         if isinstance(decision, Accepted):
             assert self.owners.setdefault(wanted, code) == code
 
-    @rule(broker_id=ids, end=st.integers(0, 9), told=st.sampled_from(LogStanding))
-    def restart(self, broker_id: int, end: int, told: LogStanding) -> None:
+    @rule(
+        broker_id=ids,
+        end=st.integers(0, 9),
+        told=st.sampled_from(LogStanding),
+        before=st.sampled_from(["silent", "ended", "disconnected", "alive"]),
+    )
+    def restart(self, broker_id: int, end: int, told: LogStanding, before: str) -> None:
         """
-        A process ends and another begins, which has or has not lost something.
+        A process begins, which has or has not lost something; the one before is silent,
+        was found dead, lost its connection, or is alive.
         """
         counter = self.counters[broker_id] = self.counters.get(broker_id, 0) + 1
         copy = told is LogStanding.COPIED
@@ -78,20 +84,34 @@ class Histories(RuleBasedStateMachine):
             is_clean=told is LogStanding.SOUND,
             is_lossy=told is LogStanding.LOSSY,
         )
-        self.brokers.die(broker_id)
-        decision = self.brokers.ask(Register(broker_id, f"host:{end}", recovery))
+        if before in ("silent", "ended"):
+            self.brokers.die(broker_id, has_ended=before == "ended")
+        old = self.brokers.state.replica(broker_id)
+        is_heard = old is not None and self.brokers.facts.is_alive(old)
+        if is_heard and before == "disconnected":
+            self.brokers.disconnect(broker_id)
+        master = self.brokers.state.master
+        address = f"host:{1 + end % 2}"
+        decision = self.brokers.ask(Register(broker_id, address, recovery))
         if isinstance(decision, Accepted):
-            self.brokers.last_heartbeats[broker_id] = LastHeartbeat(
-                process, recovery.position
+            self.brokers.hear(broker_id, LastHeartbeat(process, recovery.position))
+            assert not is_heard or (before, address) == (
+                "disconnected",
+                old and old.address,
             )
+            if master is not None and old is not None and master == old.member:
+                may_have_lease = master.incarnation and address != old.address
+                assert not may_have_lease or master in self.brokers.state.unreleased
+        elif is_heard:
+            assert master == self.brokers.state.master
 
     @rule(broker_id=ids)
     def start_in_java(self, broker_id: int) -> None:
         """
         A broker of RocketMQ, perhaps on what was a store of pystore.
         """
-        if isinstance(self.brokers.ask(Register(broker_id, "java")), Accepted):
-            self.brokers.last_heartbeats[broker_id] = LastHeartbeat()
+        if isinstance(self.brokers.ask(Register(broker_id, "java:1")), Accepted):
+            self.brokers.hear(broker_id, LastHeartbeat())
 
     @rule(broker_ids=few)
     def die(self, broker_ids: set[int]) -> None:
@@ -136,7 +156,9 @@ class Histories(RuleBasedStateMachine):
             assert elected is not None
             assert not elected.is_learner
             assert change.master.broker_id in self.brokers.last_heartbeats
-            assert may_replace or before.master is None
+            if before.master is not None and not may_replace:
+                former = before.replica(before.master.broker_id)
+                assert self.brokers.facts.has_ended(former)
             if not is_unclean and before.is_founded:
                 assert elected.broker_id in {one.broker_id for one in before.listed}
                 is_sound = elected.standing is LogStanding.SOUND

@@ -89,7 +89,7 @@ class Successions(RuleBasedStateMachine):
         for number in IDS:
             code, told = f"{number}", start(1, bits=number)
             self._ask(self.controllers[0], ApplyId(number, code))
-            self._ask(self.controllers[0], Register(number, code, told))
+            self._ask(self.controllers[0], Register(number, f"host:{code}", told))
         self._ask(self.controllers[0], Elect(Trigger.BROKER, 1))
         self.now += 3_000 * MS
         self._admit(self.controllers[0])

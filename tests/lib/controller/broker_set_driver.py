@@ -135,8 +135,7 @@ class Brokers:
         command = Register(broker_id, f"host:{broker_id}", recovery)
         decision = self.ask(command)
         assert isinstance(decision, Accepted), decision
-        self.last_heartbeats[broker_id] = LastHeartbeat(process, position)
-        self.former_heartbeats.pop(broker_id, None)
+        self.hear(broker_id, LastHeartbeat(process, position))
         return Member(broker_id, process)
 
     def reach(self, broker_id: int, epoch: int, end: int) -> None:
@@ -145,6 +144,13 @@ class Brokers:
         """
         process = self.last_heartbeats[broker_id].incarnation
         self.last_heartbeats[broker_id] = LastHeartbeat(process, LogEnd(epoch, end))
+
+    def hear(self, broker_id: int, heartbeat: LastHeartbeat) -> None:
+        """
+        A process of a broker sends a heartbeat.
+        """
+        self.last_heartbeats[broker_id] = heartbeat
+        self.former_heartbeats.pop(broker_id, None)
 
     def disconnect(self, broker_id: int) -> None:
         """
