@@ -121,7 +121,14 @@ def _registered(
     standing = standing_of(old, told, seen, is_listed=is_listed)
     if told is None:
         return BrokerRegistered(
-            old.broker_id, command.address, None, "", standing, NOWHERE, seen
+            old.broker_id,
+            command.address,
+            None,
+            "",
+            standing,
+            NOWHERE,
+            seen,
+            command.ha_address,
         )
     if told.incarnation == old.incarnation:
         # The same process registers again, perhaps from another address.
@@ -135,6 +142,7 @@ def _registered(
         standing,
         told.position,
         seen,
+        command.ha_address,
     )
 
 
@@ -147,6 +155,7 @@ def _differs(old: RegisteredBroker, registered: BrokerRegistered) -> bool:
         standing=registered.standing,
         recovered=registered.recovered,
         seen=registered.seen,
+        ha_address=registered.ha_address,
     )
 
 

@@ -30,6 +30,7 @@ class ConfiguredIdentity:
         cluster: RocketMQ's ``brokerClusterName``.
         broker: RocketMQ's ``brokerName``: the name of the set.
         address: ``HOST:PORT`` where clients and the controller reach it.
+        ha_address: ``HOST:PORT`` where it serves slaves; empty: unknown.
 
     Raises:
         InvalidError: a name is empty or contains ``#`` (RMQ-R15), or the address is
@@ -39,6 +40,7 @@ class ConfiguredIdentity:
     cluster: str
     broker: str
     address: str
+    ha_address: str = ""
 
     def __post_init__(self) -> None:
         self.with_id(1)

@@ -209,7 +209,14 @@ class Negotiation:
             return ApplyBrokerId(cluster, broker, wanted.identity.broker_id, code)
         if self.step is NegotiationStep.REGISTER and self.identity is not None:
             broker_id, address = self.identity.broker_id, self.named.address
-            return RegisterBroker(cluster, broker, broker_id, address, self.recovery)
+            return RegisterBroker(
+                cluster,
+                broker,
+                broker_id,
+                address,
+                self.recovery,
+                self.named.ha_address,
+            )
         return None
 
     def _write(self) -> WriteTemp | WriteConfirmed | DeleteTemp | None:

@@ -86,6 +86,7 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
         standing=change.standing,
         recovered=change.recovered,
         seen=change.seen,
+        ha_address=change.ha_address,
     )
     state = _with(state, new)
     if new.standing is not LogStanding.SOUND or new.member == old.member:

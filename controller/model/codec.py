@@ -28,7 +28,7 @@ from pystore.errors import FormatError
 
 __all__ = ["VERSION", "decode", "encode"]
 
-VERSION = 1
+VERSION = 2
 """Of the format. A reader refuses later versions, and reads all earlier ones."""
 
 _DIGITS_MAX = 9
@@ -74,7 +74,7 @@ def decode(raw: bytes, where: str) -> SetState:
     if checksum != _checksum(body):
         raise _bad(where, "the checksum does not match; restore it from a backup")
     try:
-        state = _reader(SetState)(json.loads(body))
+        state = _reader(SetState, int(version))(json.loads(body))
     except (KeyError, RecursionError, TypeError, ValueError) as reason:
         # The checksum matches, so another program wrote it, or a defect of ours.
         raise _bad(where, f"a field has an invalid value: {reason}") from None
@@ -112,13 +112,13 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(map(_plain, value))
     kind: type = type(value)
-    return {name: _plain(getattr(value, name)) for name in _hints(kind)}
+    return {name: _plain(getattr(value, name)) for name in _hints(kind, VERSION)}
 
 
 @cache
-def _reader(kind: object) -> _Reader:
+def _reader(kind: object, version: int) -> _Reader:
     """
-    Returns the function that converts JSON to a value of that type.
+    Returns the function that converts JSON of a version to a value of that type.
 
     That function raises a TypeError for a wrong type or wrong fields, and a ValueError
     for an unknown value. A controller reads thousands of states when it starts, so each
@@ -126,14 +126,15 @@ def _reader(kind: object) -> _Reader:
     """
     kinds = get_args(kind)
     if get_origin(kind) is UnionType:
-        read = _reader(next(one for one in kinds if one is not NoneType))
+        read = _reader(next(one for one in kinds if one is not NoneType), version)
         return lambda plain: None if plain is None else read(plain)
     if get_origin(kind) is frozenset:
-        return _set_reader(_reader(kinds[0]))
+        return _set_reader(_reader(kinds[0], version))
     if get_origin(kind) is tuple:
-        return _tuple_reader([_reader(one) for one in kinds if one is not Ellipsis])
+        known = [one for one in kinds if one is not Ellipsis]
+        return _tuple_reader([_reader(one, version) for one in known])
     assert isinstance(kind, type)
-    return _fields_reader(kind) if is_dataclass(kind) else _word_reader(kind)
+    return _fields_reader(kind, version) if is_dataclass(kind) else _word_reader(kind)
 
 
 def _word_reader(kind: type) -> _Reader:
@@ -144,8 +145,9 @@ def _word_reader(kind: type) -> _Reader:
     return lambda plain: _checked(kind, plain)
 
 
-def _fields_reader(kind: type) -> _Reader:
-    readers = {name: _reader(hint) for name, hint in _hints(kind).items()}
+def _fields_reader(kind: type, version: int) -> _Reader:
+    hints = _hints(kind, version)
+    readers = {name: _reader(hint, version) for name, hint in hints.items()}
 
     def read(plain: object) -> object:
         given = _checked(dict, plain)
@@ -191,7 +193,13 @@ def _checked(kind: type[_T], plain: object) -> _T:
 
 
 @cache
-def _hints(kind: type) -> Mapping[str, object]:
+def _hints(kind: type, version: int) -> Mapping[str, object]:
+    """
+    Returns the types of the fields that a version stores; later ones have defaults.
+    """
     hints = get_type_hints(kind)
-    stored = (one for one in fields(kind) if one.metadata.get("is_stored", True))
-    return {one.name: hints[one.name] for one in stored}
+    return {
+        one.name: hints[one.name]
+        for one in fields(kind)
+        if one.metadata.get("is_stored", True) and one.metadata.get("since", 1) <= version
+    }

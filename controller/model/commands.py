@@ -104,11 +104,13 @@ class Register:
         broker_id: of the broker.
         address: of the broker.
         recovery: ``None``: a Java broker, which reports nothing.
+        ha_address: where it serves slaves; empty: unknown.
     """
 
     broker_id: int
     address: str
     recovery: Recovery | None = None
+    ha_address: str = ""
 
     @property
     def incarnation(self) -> Incarnation | None:

@@ -64,6 +64,7 @@ class BrokerRegistered:
         standing: of its log.
         recovered: the end of its log.
         seen: the largest log end known before.
+        ha_address: where it serves slaves; empty: unknown.
     """
 
     broker_id: int
@@ -73,6 +74,7 @@ class BrokerRegistered:
     standing: LogStanding
     recovered: LogEnd
     seen: LogEnd
+    ha_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

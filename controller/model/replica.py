@@ -6,7 +6,7 @@ Source: formats 4.15; B1, B2, B4; RMQ-R35, RMQ-R42.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pystore.controller.model.log_end import NOWHERE, LogEnd
@@ -57,6 +57,7 @@ class RegisteredBroker:
         seen: the largest log end ever known.
         is_learner: it follows, and is never a member.
         priority: the lower is preferred among equals; ``None``: that of its heartbeats.
+        ha_address: ``HOST:PORT`` where it serves slaves; empty: unknown.
     """
 
     broker_id: int
@@ -70,6 +71,7 @@ class RegisteredBroker:
     seen: LogEnd = NOWHERE
     is_learner: bool = False
     priority: int | None = None
+    ha_address: str = field(default="", metadata={"since": 2})
 
     @property
     def member(self) -> Member:

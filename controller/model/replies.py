@@ -38,12 +38,14 @@ class MasterRecord:
         epoch: of the mastership.
         waits_for_lease: `leader` acks have to wait: the lease of a former master may
             still run (C3).
+        ha_address: where it serves slaves; empty: unknown.
     """
 
     master: Member
     address: str
     epoch: int
     waits_for_lease: bool = False
+    ha_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

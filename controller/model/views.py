@@ -27,8 +27,13 @@ def leadership_of(state: SetState) -> MasterRecord | None:
     if state.master is None:
         return None
     replica = state.replica(state.master.broker_id)
-    address = replica.address if replica is not None else ""
-    return MasterRecord(state.master, address, state.epoch, bool(state.unreleased))
+    return MasterRecord(
+        state.master,
+        replica.address if replica is not None else "",
+        state.epoch,
+        bool(state.unreleased),
+        replica.ha_address if replica is not None else "",
+    )
 
 
 def living_leadership(state: SetState, facts: Facts) -> MasterRecord | None:

@@ -140,6 +140,7 @@ class RegisterBroker:
 
     Attributes:
         recovery: what the process found in its store.
+        ha_address: ``HOST:PORT`` where it serves slaves; empty: unknown.
     """
 
     cluster: str
@@ -147,6 +148,7 @@ class RegisterBroker:
     broker_id: int
     address: str
     recovery: Recovery | None = None
+    ha_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class MasterInfo:
             still run (C3).
         standing: of 1003: of the broker's log; ``None``: RocketMQ's controllers send
             none.
+        ha_address: ``HOST:PORT`` where the master serves slaves; empty: unknown, as
+            from RocketMQ's controllers.
     """
 
     master: Member | None = None
@@ -175,6 +179,7 @@ class MasterInfo:
     is_new: bool = False
     waits_for_lease: bool = False
     standing: LogStanding | None = None
+    ha_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

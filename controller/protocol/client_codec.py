@@ -34,6 +34,7 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import (
+    ha_address_fields,
     heartbeat_extension_fields,
     lease_of,
     recovery_fields,
@@ -117,7 +118,8 @@ def _register(request: RegisterBroker, wall_ms: int) -> dict[str, str]:
         request.cluster, request.broker, request.broker_id, request.address, wall_ms
     )
     told = request.recovery
-    return encode_fields(header) | ({} if told is None else recovery_fields(told))
+    fields = encode_fields(header) | ha_address_fields(request.ha_address)
+    return fields | ({} if told is None else recovery_fields(told))
 
 
 def _elect(request: ElectMaster, wall_ms: int) -> dict[str, str]:
@@ -275,7 +277,12 @@ def _mastership(
     address = header.master_address or ""
     told = leadership_of(command.ext_fields, header.master_broker_id, address, epoch)
     return MasterInfo(
-        told.master, address, epoch, agreed, waits_for_lease=told.waits_for_lease
+        told.master,
+        address,
+        epoch,
+        agreed,
+        waits_for_lease=told.waits_for_lease,
+        ha_address=told.ha_address,
     )
 
 

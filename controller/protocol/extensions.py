@@ -27,6 +27,8 @@ from functools import lru_cache
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
+from pystore.errors import InvalidError
+from pystore.net.address import parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import Int64, MissingField, decode_fields, encode_fields
 from pystore.replicaset import Incarnation, Member
@@ -35,6 +37,8 @@ __all__ = [
     "Fields",
     "HeartbeatExtension",
     "LeaseGrant",
+    "ha_address_fields",
+    "ha_address_of",
     "heartbeat_extension_fields",
     "heartbeat_extension_of",
     "ids_text",
@@ -164,6 +168,33 @@ def lease_of(fields: Fields) -> LeaseGrant | None:
     if header.pystore_lease_ms is None:
         return None
     return LeaseGrant(max(0, header.pystore_lease_ms), header.pystore_lease_epoch)
+
+
+_HA_ADDRESS = "pystoreHaAddress"
+
+
+def ha_address_fields(address: str) -> dict[str, str]:
+    """
+    Returns where a broker serves slaves, as an extension of its registration.
+    """
+    return {_HA_ADDRESS: address} if address else {}
+
+
+def ha_address_of(fields: Fields) -> str:
+    """
+    Returns where a broker that registers serves slaves; empty: unknown, as of a Java
+    broker.
+
+    Raises:
+        MissingField: it is no address.
+    """
+    address = fields.get(_HA_ADDRESS, "")
+    try:
+        if address:
+            parse_address(address)
+    except InvalidError as error:
+        raise malformed(f"{_HA_ADDRESS}: {error}") from error
+    return address
 
 
 # -- 1007: which process answers --------------------------------------------

@@ -25,7 +25,7 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.protocol.extensions import recovery_of
+from pystore.controller.protocol.extensions import ha_address_of, recovery_of
 from pystore.controller.protocol.set_extensions import alter_set_of
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -102,7 +102,10 @@ def _register(request: RemotingCommand) -> SetCommand:
         )
     header = decode_fields(RegisterBrokerToControllerRequest, request.ext_fields)
     command = Register(
-        header.broker_id, header.broker_address, recovery_of(request.ext_fields)
+        header.broker_id,
+        header.broker_address,
+        recovery_of(request.ext_fields),
+        ha_address_of(request.ext_fields),
     )
     return SetCommand(header.cluster_name, header.broker_name, command, creates=True)
 

@@ -45,6 +45,7 @@ _BROKER_IDS = "pystoreBrokerIds"
 class _LeadershipHeader:
     pystore_master_incarnation: str | None = None
     pystore_waits_for_lease: bool = False
+    pystore_ha_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,11 @@ def leadership_fields(leadership: MasterRecord | None) -> dict[str, str]:
     if leadership is None or leadership.master.incarnation is None:
         return {}
     incarnation = leadership.master.incarnation.text
-    return encode_fields(_LeadershipHeader(incarnation, leadership.waits_for_lease))
+    return encode_fields(
+        _LeadershipHeader(
+            incarnation, leadership.waits_for_lease, leadership.ha_address or None
+        )
+    )
 
 
 def leadership_of(
@@ -80,7 +85,13 @@ def leadership_of(
     """
     header = decode_fields(_LeadershipHeader, fields)
     master = _process(broker_id, header.pystore_master_incarnation)
-    return MasterRecord(master, address, epoch, header.pystore_waits_for_lease)
+    return MasterRecord(
+        master,
+        address,
+        epoch,
+        header.pystore_waits_for_lease,
+        header.pystore_ha_address or "",
+    )
 
 
 def agreed_fields(agreed: AgreedSet) -> dict[str, str]:

@@ -88,6 +88,7 @@ def _broker(state: SetState, facts: Facts, one: RegisteredBroker) -> dict[str, o
     return {
         "brokerId": one.broker_id,
         "brokerAddress": one.address,
+        "haAddress": one.ha_address,
         "alive": facts.is_alive(one),
         "inSync": one.member in state.agreed.members,
         "standing": one.standing.value,

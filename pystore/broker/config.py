@@ -42,7 +42,8 @@ class NodeConfig:
         pace: the waits between two links to a master.
 
     Raises:
-        InvalidError: an address is invalid, or there is no controller.
+        InvalidError: an address is invalid, or there is no controller, or no port is
+            above that of `address`.
     """
 
     cluster: str
@@ -65,6 +66,7 @@ class NodeConfig:
             raise InvalidError("a broker needs the address of a controller")
         for one in (self.address, *self.controllers, *self.name_servers):
             parse_address(one)
+        parse_address(self.ha_address)
 
     @property
     def ha_address(self) -> str:
@@ -96,8 +98,8 @@ class NodeConfig:
 
 def ha_address_of(master_address: str) -> str:
     """
-    Returns where a master serves slaves, from where it serves clients: controllers name
-    that one only. The convention is that of RocketMQ: the port above.
+    Returns where a master serves slaves, from where it serves clients: controllers and
+    brokers of RocketMQ name that one only. Its convention is the port above.
     """
     host, port = parse_address(master_address)
     return _joined(host, port + 1)

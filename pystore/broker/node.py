@@ -211,7 +211,9 @@ class BrokerNode:
 
     def _registration(self, log: ReplicaLog) -> BrokerRegistration:
         config = self.config
-        named = ConfiguredIdentity(config.cluster, config.broker_name, config.address)
+        named = ConfiguredIdentity(
+            config.cluster, config.broker_name, config.address, config.ha_address
+        )
         recovery = recovery_of(log)
         return BrokerRegistration(
             Negotiation(
@@ -272,7 +274,9 @@ class BrokerNode:
         if told.master is not None and told.master == replica.me:
             return self.config.ha_address
         try:
-            return ha_address_of(told.master_address) if told.master_address else ""
+            if told.ha_address or not told.master_address:
+                return told.ha_address
+            return ha_address_of(told.master_address)
         except InvalidError as error:
             # As another broker registered it: there is no master to follow until a
             # controller names one that has an address.

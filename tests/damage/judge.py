@@ -21,7 +21,7 @@ from pystore.errors import CorruptError, PystoreError
 from pystore.fs.layout import COMMIT_LOG
 from pystore.verify import StoreReport, verify_store
 
-__all__ = ["judge", "judge_beside_writer", "judge_healed"]
+__all__ = ["DATABASE", "judge", "judge_beside_writer", "judge_healed"]
 
 LIVE = "meta/live"
 DATABASE = "meta/lmdb/data.mdb"

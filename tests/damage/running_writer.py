@@ -45,7 +45,10 @@ class RunningWriter:
 
     Attributes:
         records: by offset, what it acknowledged as synced.
+        may_abort: LMDB may end the process: its pages were damaged below it.
     """
+
+    may_abort = False
 
     def __init__(self, root: Path, kept: Kept) -> None:
         to_child, self._orders = os.pipe()
@@ -91,8 +94,10 @@ class RunningWriter:
         os.close(self._orders)
         self._answers.close()
         # LMDB and the live page are mapped: of a file that was cut short the system
-        # gives no page.
-        ends = (0, signal.SIGKILL, signal.SIGBUS)
+        # gives no page. LMDB aborts where its pages contradict each other.
+        ends = {0, signal.SIGKILL, signal.SIGBUS}
+        if self.may_abort:
+            ends |= {signal.SIGABRT}
         assert status & 0xFF7F in ends or error is not None, status
 
 

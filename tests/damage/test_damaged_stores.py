@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from damage.commands import judge_commands
 from damage.harm import Harm, harm
-from damage.judge import judge, judge_beside_writer, judge_healed
+from damage.judge import DATABASE, judge, judge_beside_writer, judge_healed
 from damage.reading import judge_reading
 from damage.rocketmq_reader import RocketmqReader
 from damage.running_writer import RunningWriter
@@ -125,6 +125,7 @@ def _under_writer(
     with RunningWriter(root, kept) as writer:
         kept = replace(kept, records=kept.records | writer.records)
         harms = harm(root, draw, kept)
+        writer.may_abort = any(one.path == DATABASE for one in harms)
         found = judge_beside_writer(root, kept, harms)
         outcome = writer.finish(is_killed=draw.random() < 0.5)
     return replace(kept, records=kept.records | outcome.records), harms, found

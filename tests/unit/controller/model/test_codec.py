@@ -51,6 +51,7 @@ def states(draw: st.DrawFn) -> SetState:
                 draw(positions),
                 draw(positions),
                 priority=draw(st.none() | numbers),
+                ha_address=draw(texts),
             )
         )
     members = frozenset(one.member for one in replicas[::2])
