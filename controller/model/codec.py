@@ -198,8 +198,9 @@ def _hints(kind: type, version: int) -> Mapping[str, object]:
     Returns the types of the fields that a version stores; later ones have defaults.
     """
     hints = get_type_hints(kind)
+    stored = (one for one in fields(kind) if one.metadata.get("is_stored", True))
     return {
         one.name: hints[one.name]
-        for one in fields(kind)
-        if one.metadata.get("is_stored", True) and one.metadata.get("since", 1) <= version
+        for one in stored
+        if one.metadata.get("since", 1) <= version
     }

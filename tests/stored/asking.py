@@ -115,5 +115,8 @@ def set_facts(address: str) -> dict[str, Any]:
     at = ("-a", address)
     described = run_json("admin", "describeBrokerSet", *at, "-bn", "set")
     del described["leaseMillis"]
+    for one in described["brokers"]:
+        # A later release tells it.
+        del one["haAddress"]
     in_sync = run_json("admin", "getSyncStateSet", *at, "-b", "set")
     return {"describeBrokerSet": described, "getSyncStateSet": in_sync}

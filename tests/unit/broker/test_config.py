@@ -18,6 +18,7 @@ from pystore.errors import InvalidError
         ({"controllers": ()}, "needs the address of a controller"),
         ({"address": "nowhere"}, "no HOST:PORT"),
         ({"name_servers": ("a:0",)}, "a port is within"),
+        ({"address": "h:65535"}, "'h:65536': a port is within"),
     ],
 )
 def test_a_configuration_that_names_no_address_is_refused(

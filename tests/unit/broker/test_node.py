@@ -5,6 +5,7 @@ A broker node under a real controller: the composition that ships.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import threading
 import time
@@ -111,6 +112,49 @@ def test_a_node_alone_becomes_master_with_a_lease(tmp_path: Path) -> None:
             await until(lambda: (master.standing().lease_left_ms or 0) > 0)
             for ack in (Ack.LEADER, Ack.LEADER_SYNCED, Ack.ALL):
                 assert master.append(message(1), ack).is_reached
+
+    asyncio.run(main())
+
+
+def test_slaves_find_a_master_that_serves_them_on_any_port(tmp_path: Path) -> None:
+    """
+    The controller tells the address; the port above is only RocketMQ's convention.
+    """
+
+    async def main() -> None:
+        ports = free_port(), free_port()
+        async with (
+            running() as at,
+            node(tmp_path, "1", at.address, ha_port=ports[0]) as one,
+            node(tmp_path, "2", at.address, ha_port=ports[1]) as two,
+        ):
+            master, (slave,) = await master_of(one, two)
+            assert int(slave.standing().address.rpartition(":")[2]) in ports
+            assert master.standing().address == slave.standing().address
+
+    asyncio.run(main())
+
+
+def test_a_copy_of_a_living_broker_waits_and_harms_nothing(tmp_path: Path) -> None:
+    """
+    B17: the copy has the same identity, and asks for it as long as the other lives.
+    """
+
+    async def main() -> None:
+        async with running() as at, node(tmp_path, "s", at.address) as one:
+            master, _ = await master_of(one)
+            appended = master.append(message(1), Ack.ALL)
+            shutil.copytree(tmp_path / "s", tmp_path / "copy")
+            async with node(tmp_path, "copy", at.address) as copy:
+                for number in range(20):
+                    assert master.append(message(number), Ack.LEADER).is_reached
+                    await asyncio.sleep(0.05)
+                assert copy.replica is None
+                assert (1, Role.MASTER) == (
+                    master.standing().epoch,
+                    master.standing().role,
+                )
+            assert appended.is_reached
 
     asyncio.run(main())
 

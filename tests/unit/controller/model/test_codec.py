@@ -125,9 +125,26 @@ def test_foreign_bytes_are_not_a_record(raw: bytes) -> None:
         decode(raw, "key")
 
 
+def test_a_record_of_version_1_has_no_address_for_slaves() -> None:
+    """RMQ-R266: it is read; the next commit writes the present version."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    magic, _, _, body = encode(brokers.state).split(b" ", 3)
+    plain = json.loads(body)
+    for one in plain["replicas"]:
+        assert "" == one.pop("ha_address")
+    body = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
+    checksum = xxhash.xxh3_64_hexdigest(body).encode()
+
+    assert brokers.state == decode(b" ".join((magic, b"1", checksum, body)), "key")
+    with pytest.raises(FormatError, match="has fields"):
+        decode(b" ".join((magic, b"2", checksum, body)), "key")
+
+
 def test_a_later_version_is_left_alone() -> None:
     """RMQ-R266: it is neither guessed at nor overwritten."""
-    raw = encode(SetState("c", "b")).replace(b" 1 ", b" %d " % (VERSION + 1), 1)
+    now, later = b" %d " % VERSION, b" %d " % (VERSION + 1)
+    raw = encode(SetState("c", "b")).replace(now, later, 1)
 
     with pytest.raises(FormatError, match="later pystore; update"):
         decode(raw, "key")

@@ -5,6 +5,7 @@ pystore's extensions of RocketMQ's headers, and peers without them.
 from __future__ import annotations
 
 import pytest
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.log_end import LogEnd
@@ -12,10 +13,14 @@ from pystore.controller.model.replica import LogStanding
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
     LeaseGrant,
+    ha_address_fields,
+    ha_address_of,
     heartbeat_extension_fields,
     heartbeat_extension_of,
     lease_fields,
     lease_of,
+    process_fields,
+    process_of,
     recovery_fields,
     recovery_of,
     standing_fields,
@@ -86,6 +91,22 @@ def test_a_broken_incarnation_is_not_a_java_peer(text: str) -> None:
         with pytest.raises(MissingField, match="is not an incarnation") as caught:
             read({"pystoreIncarnation": text})
         assert ResponseCode.CONTROLLER_INVALID_REQUEST == caught.value.code
+
+
+def test_a_registration_tells_where_the_broker_serves_slaves() -> None:
+    """A Java broker does not; a text that is no address is refused."""
+    assert "h:7" == ha_address_of(ha_address_fields("h:7"))
+    assert "" == ha_address_of(ha_address_fields(""))
+    with pytest.raises(MissingField, match="pystoreHaAddress: 'h'"):
+        ha_address_of(ha_address_fields("h"))
+
+
+def test_an_answer_names_its_process() -> None:
+    """A Java broker does not."""
+    assert incarnation(3) == process_of(process_fields(incarnation(3)))
+    assert process_of({}) is None
+    with pytest.raises(MissingField):
+        process_of({"pystoreIncarnation": "3"})
 
 
 def test_an_unknown_standing_is_refused() -> None:

@@ -27,7 +27,9 @@ OTHER = Incarnation(1, bytes(16))
 
 def test_a_master_and_its_set_are_named_with_incarnations() -> None:
     """B1: members by (id, incarnation), a Java broker among them, and candidates."""
-    lead = MasterRecord(Member(1, START), "a:1", 5, waits_for_lease=True)
+    lead = MasterRecord(
+        Member(1, START), "a:1", 5, waits_for_lease=True, ha_address="a:7"
+    )
     members = frozenset({Member(1, START), Member(2), Member(3, OTHER)})
     agreed = AgreedSet(members, 9, frozenset({Member(4, OTHER)}))
     fields = leadership_fields(lead) | agreed_fields(agreed)
