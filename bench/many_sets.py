@@ -31,6 +31,7 @@ from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
 from pystore.controller.server.broker_sets import BrokerSets
 from pystore.controller.server.record_keys import LEADER, set_key
+from pystore.controller.server.store_threads import StoreThreads
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Op, Put
 from pystore.replicaset import Member
@@ -142,6 +143,7 @@ class Decisions:
             lambda state: _facts(liveness, state),
             lambda *_: None,
             lambda _: None,
+            StoreThreads(),
         )
         await asyncio.to_thread(sets.load)
         liveness = _alive(sets.state(names) for names in sets.names())

@@ -27,6 +27,7 @@ from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.record_keys import SETS, names_of, set_key
+from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.errors import (
     ClosedError,
     ForkedError,
@@ -99,6 +100,7 @@ class BrokerSets:
         changed: called with the old and the new state after each commit.
         say: receives one line for people about each unreadable record, whose set stays
             untouched.
+        threads: of the calls to the store.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class BrokerSets:
         facts_of: Callable[[SetState], Facts],
         changed: Callable[[SetState, SetState], object],
         say: Callable[[str], object],
+        threads: StoreThreads,
     ) -> None:
         self._store = store
+        self._threads = threads
         self._term = term
         self._facts_of = facts_of
         self._changed = changed
@@ -298,7 +302,7 @@ class BrokerSets:
                 Put(key, value),
             ]
         try:
-            version = await asyncio.to_thread(self._store.commit, ops)
+            version = await self._threads.run(CallKind.COMMIT, self._store.commit, ops)
         except UnknownOutcomeError:
             # A read comes after every write of this session.
             names, value = next(iter(values.items()))
@@ -316,7 +320,7 @@ class BrokerSets:
         """
         key, held = set_key(*names), self._held.get(names)
         try:
-            record = await asyncio.to_thread(self._store.get, key)
+            record = await self._threads.run(CallKind.COMMIT, self._store.get, key)
         except UnavailableError as error:
             # The outcome stays unknown: the next leader reads the record.
             raise SessionLostError(

@@ -63,7 +63,8 @@ class ControllerConfig:
         zookeeper: the servers of the records instead, ``host:port,host:port``.
         zookeeper_root: the node above the records.
         zookeeper_session_timeout: requested, in ms; after the death of a leader the
-            records have no leader for this time.
+            records have no leader for this time. A leader whose calls to its records,
+            those in LMDB too, stand still for as long gives the leadership up.
         controller_group: the name of the group, for people.
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pystore.controller.liveness.heartbeats import Heartbeats
 from pystore.controller.server.dynamic_config import DynamicConfig
+from pystore.controller.server.store_threads import StoreThreads
 from pystore.controller.server.term import LeaderTerm
 from pystore.records.record_store import RecordStore
 from pystore.remoting.connection import Connection
@@ -30,6 +31,7 @@ class ControllerContext:
         address: where brokers and controllers reach it; empty: it does not listen yet.
         liveness: the heartbeats, also while it does not lead.
         connections: the open ones, by the number in which they were accepted.
+        threads: of the calls to the record store.
         store: the session with the record store; ``None``: there is none.
         leader: its term; ``None``: it does not lead.
     """
@@ -41,5 +43,6 @@ class ControllerContext:
     address: str = ""
     liveness: Heartbeats = field(default_factory=Heartbeats)
     connections: dict[int, Connection] = field(default_factory=dict)
+    threads: StoreThreads = field(default_factory=StoreThreads)
     store: RecordStore | None = None
     leader: LeaderTerm | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 
 from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
@@ -25,7 +25,9 @@ from pystore.controller.server.name_server import EmbeddedNameServer
 from pystore.controller.server.notifications import Notification
 from pystore.controller.server.notifier import NotificationSender
 from pystore.controller.server.pause_detector import PauseDetector
+from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
+from pystore.controller.server.watchdog import Watchdog
 from pystore.errors import PystoreError
 from pystore.records.record_store import RecordStore
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
@@ -49,6 +51,8 @@ class Controller:
         clock_ns: boot time, the clock of the terms.
         draw: randomness for pauses.
         waking_ns: a clock that advances while the process is paused (`PauseDetector`).
+        end: ends the process, from any thread, with a reason for people (C2a);
+            ``None``: nothing is watched.
 
     Attributes:
         context: its context.
@@ -64,7 +68,9 @@ class Controller:
         clock_ns: Callable[[], int] = boottime_ns,
         draw: random.Random | None = None,
         waking_ns: Callable[[], int] = boottime_ns,
+        end: Callable[[str], object] | None = None,
     ) -> None:
+        self._end = end
         kept = DynamicConfig(settings)
         self.context = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address
@@ -95,6 +101,14 @@ class Controller:
             StorageError: it cannot listen, or cannot open the record store.
             PystoreError: the record store cannot be opened, and a retry does not help.
         """
+        with ExitStack() as stack:
+            if self._end is not None:
+                session_s = self.context.settings.now.zookeeper_session_timeout / 1000
+                stack.enter_context(Watchdog(session_s / 2, self._end))
+            stack.callback(self.context.threads.close)
+            await self._serve(ready)
+
+    async def _serve(self, ready: Callable[[str], object]) -> None:
         context = self.context
         deaths = DeathCheck(context, self._check_soon)
         handlers = Handlers(context, OtherControllers(context), deaths)
@@ -118,7 +132,7 @@ class Controller:
             context.address = context.address or f"{host}:{port}"
             await self.names.start()
             ready(f"{host}:{port}")
-            campaign = Campaign(context, self._open_store, self._lead)
+            campaign = Campaign(context, self._open_store, self._lead, self._end)
             await _all(
                 campaign.run(),
                 self._notifier.run(),
@@ -138,9 +152,11 @@ class Controller:
             draw=context.draw,
             say=context.say,
             pause_detector=PauseDetector(self._waking_ns),
+            threads=context.threads,
         )
-        await asyncio.to_thread(context.settings.read, store)
-        await asyncio.to_thread(leader.sets.load)
+        run = context.threads.run
+        await run(CallKind.OTHER, context.settings.read, store)
+        await run(CallKind.OTHER, leader.sets.load)
         context.leader = leader
         context.say(f"this controller leads: {context.address}")
         try:
@@ -158,10 +174,12 @@ class Controller:
         """
         while True:
             await asyncio.sleep(_REFRESH_S)
-            if self.context.store is None:
+            context = self.context
+            if context.store is None:
                 continue
             try:
-                await asyncio.to_thread(self.context.settings.read, self.context.store)
+                read = context.settings.read
+                await context.threads.run(CallKind.OTHER, read, context.store)
             except PystoreError:
                 # The campaign gets the same error, and reports it.
                 continue

@@ -32,6 +32,7 @@ from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.heartbeat_codec import heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
+from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
 from pystore.errors import InvalidError, UnavailableError
 from pystore.records.record_store import RecordStore
@@ -251,15 +252,16 @@ class Handlers:
                 ResponseCode.NO_PERMISSION, f"{', '.join(locked)} cannot be changed"
             )
         if texts:
-            await asyncio.to_thread(
-                self._context.settings.change, self._session(), texts
+            await self._context.threads.run(
+                CallKind.OTHER, self._context.settings.change, self._session(), texts
             )
         return Reply()
 
     async def _config(self, _: RemotingCommand, __: Connection) -> Reply:
         store = self._context.store
         if store is not None:
-            await asyncio.to_thread(self._context.settings.read, store)
+            read = self._context.settings.read
+            await self._context.threads.run(CallKind.OTHER, read, store)
         return Reply(body=properties_text(shown(self._context.settings.now)).encode())
 
     # -- finding the set --------------------------------------------------------

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.record_keys import LEADER, PEERS, peer_key
+from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import HandedOver
 from pystore.errors import (
     ClosedError,
@@ -60,18 +61,18 @@ class OtherControllers:
         Args:
             is_fresh: reads the records, and not the cache.
         """
-        loop = asyncio.get_running_loop()
+        loop, run = asyncio.get_running_loop(), self._context.threads.run
         async with self._lock:
             store, now = self._context.store, loop.time()
             if store is None:
                 return "", ()
             try:
                 if is_fresh or now >= self._leader_until:
-                    record = await asyncio.to_thread(store.get, LEADER)
+                    record = await run(CallKind.OTHER, store.get, LEADER)
                     self._leader = _text(record) if record is not None else ""
                     self._leader_until = now + _FRESH_S
                 if is_fresh or now >= self._peers_until:
-                    records = await asyncio.to_thread(store.scan, PEERS)
+                    records = await run(CallKind.OTHER, store.scan, PEERS)
                     self._peers = tuple(map(_text, records))
                     self._peers_until = now + _PEERS_FRESH_S
             except PystoreError:
@@ -92,6 +93,8 @@ class Campaign:
         context: of this controller.
         open_store: opens a session with the record store; may block.
         lead: leads until the term is lost.
+        end: ends the process with a reason: its session cannot be closed; ``None``:
+            that is waited for.
     """
 
     def __init__(
@@ -99,10 +102,12 @@ class Campaign:
         context: ControllerContext,
         open_store: Callable[[], RecordStore],
         lead: Callable[[RecordStore, Authority], Awaitable[object]],
+        end: Callable[[str], object] | None,
     ) -> None:
         self._context = context
         self._open_store = open_store
         self._lead = lead
+        self._end = end
         self._said = ""
 
     async def run(self) -> None:
@@ -132,12 +137,13 @@ class Campaign:
             await asyncio.sleep(self._context.draw.uniform(*_PAUSE_S))
 
     async def _session(self) -> None:
-        store = await asyncio.to_thread(self._open_store)
+        run = self._context.threads.run
+        store = await run(CallKind.OTHER, self._open_store)
         self._context.store = store
         announcing = asyncio.create_task(self._announce(store))
         try:
-            term = await asyncio.to_thread(
-                store.campaign, LEADER, self._context.address
+            term = await run(
+                CallKind.OTHER, store.campaign, LEADER, self._context.address
             )
             began_ns = self._context.clock_ns()
             self._said = ""
@@ -145,7 +151,19 @@ class Campaign:
         finally:
             self._context.store = None
             announcing.cancel()
-            await asyncio.shield(asyncio.to_thread(store.close))
+            await self._close(store)
+
+    async def _close(self, store: RecordStore) -> None:
+        # It begins at once: this task may be cancelled again while it waits.
+        closing = self._context.threads.start(CallKind.CLOSE, store.close)
+        limit_s = self._context.settings.now.zookeeper_session_timeout / 2000
+        done, _ = await asyncio.shield(asyncio.wait([closing], timeout=limit_s))
+        if not done and self._end is not None:
+            self._end(
+                f"the session of the record store was not closed in {limit_s:g} s: this "
+                "controller ends, so that another one can lead"
+            )
+        await asyncio.shield(closing)
 
     async def _announce(self, store: RecordStore) -> None:
         """
@@ -155,7 +173,8 @@ class Campaign:
         hold = [Hold(peer_key(address), address.encode())]
         while True:
             try:
-                if await asyncio.to_thread(store.commit, hold) is not None:
+                run = self._context.threads.run
+                if await run(CallKind.OTHER, store.commit, hold) is not None:
                     return
             except PystoreError:
                 # The campaign gets the same error, and reports it.

@@ -29,6 +29,7 @@ from pystore.controller.server.history import ChangeHistory
 from pystore.controller.server.last_refusals import LastRefusals
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
+from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.controller.server.sweep import due_commands
 from pystore.errors import (
     PystoreError,
@@ -49,6 +50,8 @@ _ENDS_S = 30
 _WAIT_MIN_S = 0.01
 _SETS_AT_ONCE = 100
 _RETRY_S = 0.2
+_LOOKS = 20
+"""At a call under way, within its limit."""
 
 
 class HandedOver(SessionLostError):
@@ -71,6 +74,7 @@ class LeaderTerm:
         draw: randomness for pauses.
         say: receives one line for people.
         pause_detector: detects that this process was paused.
+        threads: of the calls to the store.
 
     Attributes:
         sets: of the term.
@@ -90,9 +94,13 @@ class LeaderTerm:
         draw: random.Random,
         say: Callable[[str], object],
         pause_detector: PauseDetector,
+        threads: StoreThreads,
     ) -> None:
         self.authority = authority
-        self.sets = BrokerSets(store, authority.term, self.facts, self._note, say)
+        self.sets = BrokerSets(
+            store, authority.term, self.facts, self._note, say, threads
+        )
+        self._threads = threads
         self.history = ChangeHistory(lambda: time.time_ns() // 1_000_000)
         self._store = store
         self._liveness = liveness
@@ -150,6 +158,7 @@ class LeaderTerm:
                 self._prove(),
                 self._run_checks(),
                 self._hand_over(),
+                self._watch_calls(),
                 self._pause_detector.run(),
             )
         ]
@@ -171,6 +180,20 @@ class LeaderTerm:
     async def _hand_over(self) -> None:
         await self._gives_up.wait()
         raise HandedOver("an operator transferred the leadership")
+
+    async def _watch_calls(self) -> None:
+        """
+        Gives the term up if a commit or a proof stands still for as long as a session
+        lasts (C2a): the client of the store may keep the session alive meanwhile.
+        """
+        limit_s = self._settings().zookeeper_session_timeout / 1000
+        while True:
+            await asyncio.sleep(limit_s / _LOOKS)
+            if self._threads.longest_s() > limit_s:
+                raise SessionLostError(
+                    f"a call to the record store has not ended for {limit_s:g} s: this "
+                    "controller gives its session up"
+                )
 
     def describe(self, names: SetKey) -> bytes:
         """
@@ -375,7 +398,9 @@ class LeaderTerm:
     async def _prove_once(self) -> None:
         proof: list[Op] = [self.authority.term.check, Put(PROOF, b"")]
         try:
-            version = await asyncio.to_thread(self._store.commit, proof)
+            version = await self._threads.run(
+                CallKind.PROOF, self._store.commit, proof
+            )
         except SessionLostError:
             raise
         except (StorageError, UnavailableError, UnknownOutcomeError):

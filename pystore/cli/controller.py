@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import click
 
+from pystore.cli.lib.exit_codes import UNFINISHED
 from pystore.cli.lib.interrupt import service_exit_code, signals_to_handle
+from pystore.cli.lib.log_lines import LogLines
 from pystore.controller.server.config import (
     ConfigFile,
     ControllerConfig,
@@ -85,12 +88,24 @@ def controller(config: Path | None, **options: str | None) -> int:
     except InvalidError as error:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
+    lines = LogLines()
     for line in said:
-        _say(line)
+        lines.say(line)
     _allow_files()
     # kazoo logs each attempt to connect; our own lines report the problem once.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    return asyncio.run(_serve(Controller(settings, open_store, _say)))
+
+    def end(reason: str) -> None:
+        lines.say(reason)
+        lines.flush()
+        # Threads that stand still would keep any other end waiting.
+        os._exit(UNFINISHED)
+
+    node = Controller(settings, open_store, lines.say, end=end)
+    try:
+        return asyncio.run(_serve(node))
+    finally:
+        lines.flush()
 
 
 def _allow_files() -> None:
@@ -139,14 +154,6 @@ def _read_config(path: Path) -> ConfigFile:
             f"{path} is not a TOML file: the byte at offset {error.start} is not UTF-8"
         ) from error
     return parse_toml(text, str(path))
-
-
-def _say(line: str) -> None:
-    try:
-        click.echo(f"pystore: {line}", err=True)
-    except OSError:
-        # The log may be on a full disk: serving brokers is more important.
-        return
 
 
 async def _serve(node: Controller) -> int:

@@ -17,6 +17,7 @@ from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.record_keys import LEADER, set_key
+from pystore.controller.server.store_threads import StoreThreads
 from pystore.errors import (
     FormatError,
     FullError,
@@ -62,7 +63,12 @@ class Work:
         Returns what the next leader reads.
         """
         sets = BrokerSets(
-            self.store, self.term, lambda _: Facts(), self._changed, self.said.append
+            self.store,
+            self.term,
+            lambda _: Facts(),
+            self._changed,
+            self.said.append,
+            StoreThreads(),
         )
         sets.load()
         return sets

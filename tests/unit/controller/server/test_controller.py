@@ -4,6 +4,9 @@ A controller on a real socket: brokers join, elect, change their set, die and re
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from lib.controller.broker_set_driver import start
 from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import move, run, until
@@ -25,6 +28,7 @@ from pystore.controller.protocol.extensions import HeartbeatExtension, LeaseGran
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.record_keys import PEERS, set_key
 from pystore.controller.server.term import LeaderTerm
+from pystore.errors import ClosedError
 from pystore.records.memory import Fault, MemorySpace
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.controller_headers import (
@@ -376,3 +380,19 @@ def _master_id(at: Running) -> int:
 
 def _epoch(at: Running) -> int:
     return _state(at).epoch
+
+
+def test_a_controller_that_waits_for_the_leadership_ends_at_once() -> None:
+    """
+    Its session is closed, which ends its campaign, however often it is cancelled.
+    """
+
+    async def main() -> None:
+        space = MemorySpace()
+        async with running(space), running(space, leads=False) as waiting:
+            await until(lambda: waiting.controller.context.store)
+            await asyncio.sleep(0.1)
+        with pytest.raises(ClosedError):
+            await asyncio.to_thread(waiting.stores[-1].get, "any")
+
+    run(main())
