@@ -143,7 +143,7 @@ class Decisions:
             lambda state: _facts(liveness, state),
             lambda *_: None,
             lambda _: None,
-            StoreThreads(),
+            threads=StoreThreads(),
         )
         await asyncio.to_thread(sets.load)
         liveness = _alive(sets.state(names) for names in sets.names())

@@ -110,6 +110,7 @@ class BrokerSets:
         facts_of: Callable[[SetState], Facts],
         changed: Callable[[SetState, SetState], object],
         say: Callable[[str], object],
+        *,
         threads: StoreThreads,
     ) -> None:
         self._store = store

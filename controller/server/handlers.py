@@ -10,7 +10,6 @@ RMQ-R249, RMQ-R257.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from functools import lru_cache

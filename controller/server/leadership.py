@@ -160,8 +160,8 @@ class Campaign:
         done, _ = await asyncio.shield(asyncio.wait([closing], timeout=limit_s))
         if not done and self._end is not None:
             self._end(
-                f"the session of the record store was not closed in {limit_s:g} s: this "
-                "controller ends, so that another one can lead"
+                f"the session of the record store was not closed in {limit_s:g} s: "
+                "this controller ends, so that another one can lead"
             )
         await asyncio.shield(closing)
 

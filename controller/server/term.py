@@ -98,7 +98,7 @@ class LeaderTerm:
     ) -> None:
         self.authority = authority
         self.sets = BrokerSets(
-            store, authority.term, self.facts, self._note, say, threads
+            store, authority.term, self.facts, self._note, say, threads=threads
         )
         self._threads = threads
         self.history = ChangeHistory(lambda: time.time_ns() // 1_000_000)

@@ -2,9 +2,10 @@
 Opening a store for reading, also while another process writes it.
 
 The live page has the end for readers, if it was written in this boot and on this
-mount, and no other program wrote since. Otherwise a scan of the newest segment with a
-record finds the end (A4), or the metadata knows that there was more (A16). That end
-holds until a writer begins: then the reader follows it like any other.
+mount, no other program wrote since, and what a killed writer left there is an end of a
+record and not below what is stored as synced. Otherwise a scan of the newest segment
+with a record finds the end (A4), or the metadata knows that there was more (A16). That
+end holds until a writer begins: then the reader follows it like any other.
 
 Nothing is written, no lock is taken, of LMDB a copy is read.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from pystore.bindings.ffi import Check, Stop
 from pystore.core.live_page import LivePage, LiveWords
+from pystore.core.lock import running_writer
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.core.results import Cursor, IllRange
@@ -44,7 +46,8 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     live = _live_page(root)
     # Before the look at the other files: a writer that begins after it is noticed.
     seen = None if live is None else live.read()
-    if live is not None and seen is not None and _binds(root, live, seen):
+    binds = live is not None and seen is not None and _binds(root, live, seen)
+    if binds and seen is not None and not _is_contradicted(root, seen):
         log = LogReader(root, options, live)
         ends = log.ends()
         return log, RecoveryReport(
@@ -133,6 +136,24 @@ def _binds(root: Path, live: LivePage, words: LiveWords) -> bool:
         raise storage_error("read", abort, error) from error
     writer = (note.incarnation or "").partition("-")[0]
     return writer == str(words.incarnation)
+
+
+def _is_contradicted(root: Path, words: LiveWords) -> bool:
+    """
+    Whether the published end that a killed writer left is no end: more was stored as
+    synced, or a record goes on there. A running writer puts a changed word right.
+    """
+    if running_writer(root) is not None:
+        return False
+    stored, end = find_stored_end(root), words.published_end
+    if stored > end:
+        return True
+    with LogReader(root, LogOptions(serves_ill=True)) as log:
+        segments = Segments(log)
+        base = segments.base_of(end)
+        start = stored if base <= stored <= end else base
+        found = segments.scan_end(start, Check.OFFSET, end)
+        return found.stop is Stop.LIMIT and found.offset < end
 
 
 def _ends_in_zeros(root: Path, live: LivePage) -> bool:

@@ -16,6 +16,7 @@ from interop import jvm
 
 from pystore import CommitLog, Store
 from pystore.errors import PystoreError
+from pystore.fs.layout import segment_path
 from pystore.verify import verify_store
 
 __all__ = ["RocketmqReader"]
@@ -126,7 +127,7 @@ def _facts(root: Path, kept: Kept) -> dict[str, Any]:
         records = {offset: log.read(offset).data for offset in offsets}
         size = log.reader.ends().segment_size
         facts = {
-            "end": _end_of_rocketmq(log.end_offset, size, records),
+            "end": _end_of_rocketmq(root, log.end_offset, size, records),
             "records": {
                 offset: hashlib.sha256(data).hexdigest()
                 for offset, data in records.items()
@@ -142,12 +143,15 @@ def _facts(root: Path, kept: Kept) -> dict[str, Any]:
     return facts | {"queues": queues}
 
 
-def _end_of_rocketmq(end: int, segment_size: int, records: dict[int, bytes]) -> int:
+def _end_of_rocketmq(
+    root: Path, end: int, segment_size: int, records: dict[int, bytes]
+) -> int:
     """
     At the end of the last segment stands a blank record. For RocketMQ the log ends
-    before it, and the next record may replace it.
+    before it, and the next record may replace it; not if a cut left the file of the
+    next segment.
     """
-    if end % segment_size or not records:
+    if end % segment_size or not records or segment_path(root, end).exists():
         return end
     last = max(records)
     return last + len(records[last])

@@ -81,6 +81,42 @@ def test_a_killed_writers_store_is_read_to_its_published_end(tmp_path: Path) -> 
         assert 500 == len(bodies(log))
 
 
+@pytest.mark.parametrize("is_synced", [False, True])
+def test_a_flipped_bit_of_the_published_end_misleads_no_reader(
+    tmp_path: Path, *, is_synced: bool
+) -> None:
+    """
+    Each bit of the word, in the page of a killed writer. A lower end is taken only if a
+    record ends there and nothing above it was stored as synced; below a higher end
+    each record is read.
+    """
+    root = tmp_path / "store"
+
+    def work(log: CommitLog) -> None:
+        fill(log, 20)
+        if is_synced:
+            log.sync()
+            log.keep()
+
+    kill_while(root, work)
+    with CommitLog(root, mode="r") as log:
+        expected, end = bodies(log), log.end_offset
+        ends = {int(at) for rows in log.scan() for at in rows["offset"]}
+    page = root / "meta/live"
+    content = page.read_bytes()
+    for bit in range(64):
+        wrong = int.from_bytes(content[48:56], "little") ^ 1 << bit
+        page.write_bytes(content[:48] + wrong.to_bytes(8, "little") + content[56:])
+        with CommitLog(root, mode="r") as log:
+            if wrong in ends and not is_synced:
+                assert wrong == log.end_offset
+            elif wrong < end:
+                assert (end, expected) == (log.end_offset, bodies(log)), bit
+            else:
+                read = [log.read(at).body for at in sorted(ends)]
+                assert expected == read, bit
+
+
 def test_records_of_another_program_above_the_published_end_are_found(
     tmp_path: Path,
 ) -> None:

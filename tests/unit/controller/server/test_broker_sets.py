@@ -68,7 +68,7 @@ class Work:
             lambda _: Facts(),
             self._changed,
             self.said.append,
-            StoreThreads(),
+            threads=StoreThreads(),
         )
         sets.load()
         return sets
