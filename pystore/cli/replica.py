@@ -161,7 +161,7 @@ def replica(
                 incarnation_bits=log.incarnation.bits,
                 is_learner=learner,
                 is_from_last_file=sync_from_last_file,
-                may_wipe=may_wipe,
+                may_wipe=lambda: may_wipe,
             )
         except InvalidError as error:
             # A value that no frame can hold is wrong usage.
