@@ -132,7 +132,13 @@ class Replica:
         Takes a decision; returns at once. One that is not newer changes no role.
         """
         with self._changed:
-            self._newest_set = with_newer_set(self._newest_set, decision)
+            before = self._newest_set
+            self._newest_set = with_newer_set(before, decision)
+            is_news = self._newest_set is not before
+        following = self._following
+        if is_news and following is not None:
+            # A master that refused this replica may take it now.
+            following.hurry()
         self._inbox.put(lambda machine: machine.decided(decision))
 
     def leased(self, epoch: int, lease: Lease) -> None:

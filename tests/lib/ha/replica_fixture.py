@@ -123,10 +123,13 @@ class ReplicaStage:
             "c",
             "b",
             broker_id,
-            pace=BackOffConfig(10, 100),
-            retry_ms=10,
-            say=self.said.append,
-            **{**self._changes, **changes},
+            **{
+                "pace": BackOffConfig(10, 100),
+                "retry_ms": 10,
+                "say": self.said.append,
+                **self._changes,
+                **changes,
+            },
         )
         replica = Replica(
             self.store(broker_id),
