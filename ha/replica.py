@@ -286,6 +286,8 @@ class Replica:
             if effect is None and machine.role is Role.SHUTDOWN:
                 return
             self._take_inputs(is_idle=effect is None, wait_ms=wait_ms)
+            # Before the next step, which may take a while.
+            self._publish()
             wait_ms = 0
             effect = machine.next_effect()
             if effect is not None:
