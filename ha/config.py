@@ -64,14 +64,16 @@ class ReplicaConfig:
             heartbeat_ms=self.heartbeat_ms,
         )
 
-    def slave_config(self, me: Member, epoch: int, *, may_wipe: bool) -> SlaveConfig:
+    def slave_config(
+        self, me: Member, epoch: int, *, may_wipe: Callable[[], bool]
+    ) -> SlaveConfig:
         """
         Returns the configuration as a slave.
 
         Args:
             me: this replica with its incarnation.
             epoch: of the master.
-            may_wipe: no acknowledged record depends on this replica.
+            may_wipe: returns whether no acknowledged record depends on this replica.
         """
         start = me.incarnation or Incarnation()
         return SlaveConfig(

@@ -4,7 +4,7 @@ A controller's decision about a set of replicas, as each replica receives it. Pu
 Controllers repeat decisions, and a decision may arrive late. So a replica compares each
 one with the newest that it knows (`pystore.ha.role`).
 
-Source: RMQ-R103, RMQ-R117, RMQ-R118, RMQ-R153, RMQ-R162 to RMQ-R165; B1, C0.
+Source: RMQ-R103, RMQ-R117, RMQ-R118, RMQ-R153, RMQ-R162 to RMQ-R165; B1, B15, C0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pystore.ha.master.lease import Lease
 from pystore.replicaset import NO_SET, AgreedSet, Member
 
-__all__ = ["Decision"]
+__all__ = ["Decision", "with_newer_set"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +45,13 @@ class Decision:
         """
         listed = self.agreed.members | self.agreed.candidates
         return not listed or any(one.broker_id == broker_id for one in listed)
+
+
+def with_newer_set(known: Decision, told: Decision) -> Decision:
+    """
+    Returns the decision that has the newer SyncStateSet: that of the higher epoch, then
+    the one with the higher version. A newer epoch without a set is newer, too: the set
+    of that epoch is not known (B15).
+    """
+    known_version = known.epoch, known.agreed.set_epoch
+    return told if (told.epoch, told.agreed.set_epoch) > known_version else known

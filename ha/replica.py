@@ -7,7 +7,8 @@ the controller is taken at once, and a thread carries it out step by step
 (`pystore.ha.role`). So the caller never waits for a disk or a peer, and between two
 steps a newer decision replaces an older one.
 
-Source: docs/replication.md; RMQ-R156, RMQ-R160 to RMQ-R165, RMQ-R206; B5, B6, B8.
+Source: docs/replication.md; RMQ-R156, RMQ-R160 to RMQ-R165, RMQ-R206; B5, B6, B8,
+B15.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pystore.errors import (
     StorageError,
 )
 from pystore.ha.config import ReplicaConfig
-from pystore.ha.decision import Decision
+from pystore.ha.decision import Decision, with_newer_set
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.lease import Lease
@@ -108,6 +109,7 @@ class Replica:
         self._inbox: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
         self._changed = threading.Condition()
         self._now = self._machine.role, self._machine.known
+        self._newest_set = self._machine.known
         self._thread = threading.Thread(target=self._run, name="pystore-ha-role")
         self._thread.daemon = True
         self._thread.start()
@@ -129,6 +131,14 @@ class Replica:
         """
         Takes a decision; returns at once. One that is not newer changes no role.
         """
+        with self._changed:
+            before = self._newest_set
+            self._newest_set = with_newer_set(before, decision)
+            is_news = self._newest_set is not before
+        following = self._following
+        if is_news and following is not None:
+            # A master that refused this replica may take it now.
+            following.hurry()
         self._inbox.put(lambda machine: machine.decided(decision))
 
     def leased(self, epoch: int, lease: Lease) -> None:
@@ -136,6 +146,14 @@ class Replica:
         Takes the lease of a mastership; returns at once.
         """
         self._inbox.put(lambda machine: machine.leased(epoch, lease))
+
+    def may_wipe(self) -> bool:
+        """
+        Returns whether this store may be emptied to be filled again: no acknowledged
+        record depends on it. The newest set of any decision says so, also of one that
+        the thread of roles has not taken yet (B15).
+        """
+        return not self._newest_set.lists(self.me.broker_id)
 
     # -- appending -----------------------------------------------------------
 
@@ -268,6 +286,8 @@ class Replica:
             if effect is None and machine.role is Role.SHUTDOWN:
                 return
             self._take_inputs(is_idle=effect is None, wait_ms=wait_ms)
+            # Before the next step, which may take a while.
+            self._publish()
             wait_ms = 0
             effect = machine.next_effect()
             if effect is not None:
@@ -379,7 +399,7 @@ class Replica:
     def _follow(self, effect: Follow) -> None:
         self._authority.leave_to(effect.epoch)
         config = self._config
-        follow = config.slave_config(self.me, effect.epoch, may_wipe=effect.may_wipe)
+        follow = config.slave_config(self.me, effect.epoch, may_wipe=self.may_wipe)
         self._following = FollowerThread(
             self.log,
             effect.address,

@@ -334,8 +334,7 @@ class RoleMachine:
         if known.master == self._me:
             return BeginMastership(known.epoch, known.agreed, self._lease)
         if self._is_elsewhere(known):
-            may_wipe = not known.lists(self._me.broker_id)
-            return Follow(known.address, known.epoch, may_wipe)
+            return Follow(known.address, known.epoch)
         return None
 
     def _settle(self) -> None:
@@ -401,12 +400,10 @@ class Follow:
     Attributes:
         address: ``HOST:PORT``.
         epoch: of its mastership.
-        may_wipe: no acknowledged record depends on this replica.
     """
 
     address: str
     epoch: int
-    may_wipe: bool
 
 
 @dataclass(frozen=True, slots=True)

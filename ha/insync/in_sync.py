@@ -16,7 +16,7 @@ Why a record with the ack `all` survives an election:
 3. A member is a process, not a broker id: the controller decides what a restarted
    process still holds (`sessions`, B1, B2).
 
-Source: docs/in-sync.md (RMQ-C.1 to RMQ-C.6; B1 to B9).
+Source: docs/in-sync.md (RMQ-C.1 to RMQ-C.6; B1 to B9, B12).
 """
 
 from __future__ import annotations
@@ -89,11 +89,13 @@ class InSync:
             self._history,
             self._progress,
             now_ms + rules.first_check_ms,
+            now_ms + rules.lag_ms_max,
         )
         self.ack_policy = AckPolicy(
             epoch, rules, self._set_state, self._membership, self._progress
         )
         self._quiet_until_ms = now_ms
+        self._is_retry_due = False
         self._poisoned_ms: int | None = None
         self._history.note(epoch_start, now_ms)
         self._outsiders: list[Session] = []
@@ -176,6 +178,7 @@ class InSync:
         Takes the time.
         """
         self._history.note(self._progress.ends.newest, now_ms)
+        self._is_retry_due &= now_ms < self._quiet_until_ms
         self._membership.check(now_ms)
         self._advance(now_ms)
 
@@ -223,7 +226,7 @@ class InSync:
                 mastership.
         """
         if self._set_state.adopt(agreed):
-            self._quiet_until_ms = now_ms
+            self._quiet_until_ms, self._is_retry_due = now_ms, False
             self._advance_anew(now_ms)
 
     def refused(
@@ -243,7 +246,7 @@ class InSync:
         added = change.members - self._set_state.agreed.members
         # Requested again at once only if the wanted set differs without them.
         if broker_ids.isdisjoint(one.broker_id for one in added):
-            self._quiet_until_ms = now_ms + self._rules.retry_ms
+            self._retry_later(now_ms)
         self._advance_anew(now_ms)
 
     def unknown(self, change: SetChange, now_ms: int) -> None:
@@ -251,7 +254,7 @@ class InSync:
         No answer came: the change counts until its outcome is known (RMQ-R119).
         """
         self._set_state.unknown(change)
-        self._quiet_until_ms = now_ms + self._rules.retry_ms
+        self._retry_later(now_ms)
         self._advance_anew(now_ms)
 
     def settle_doubts(self, now_ms: int) -> None:
@@ -335,13 +338,19 @@ class InSync:
         """
         Returns when `tick` is due at the latest; waits have their own deadlines.
         """
-        deadlines = [self._membership.next_check_ms]
+        deadlines = [self._membership.next_due_ms()]
+        if self._is_retry_due:
+            deadlines.append(self._quiet_until_ms)
         for one in self._holders.joiners:
             last_ms = self._membership.catch_up.last_ms(one.broker_id)
             holds_all = (one.received_offset or 0) >= self._progress.ends.newest
             if last_ms is not None and not holds_all:
                 deadlines.append(last_ms + self._rules.join_lag_ms + 1)
         return min(deadlines)
+
+    def _retry_later(self, now_ms: int) -> None:
+        self._quiet_until_ms = now_ms + self._rules.retry_ms
+        self._is_retry_due = True
 
     def _advance_anew(self, now_ms: int) -> None:
         """

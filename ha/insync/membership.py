@@ -4,6 +4,10 @@ Which replicas must leave the SyncStateSet, and which may join it. Pure.
 The wanted set is computed from the present facts each time, never from the last wanted
 set. Two slaves that leave at the same time leave in one change (RMQ-R93), and a change
 that is no longer needed is not requested (RMQ-R90).
+
+Acks wait for the candidates of an election until each is admitted or removed by a
+committed change (B7). So a candidate that the controller refuses leaves with the next
+change, and one that cannot join leaves after as long as a member may lag (B12).
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ class Membership:
         end_history: earlier ends of the master's log.
         progress: the confirm offset and the offsets of each ack.
         next_check_ms: when lags are checked next.
+        candidates_until_ms: when the candidates of the election leave the set (B12).
     """
 
     rules: SetRules
@@ -62,10 +67,13 @@ class Membership:
     end_history: EndHistory
     progress: ConfirmOffset
     next_check_ms: int
+    candidates_until_ms: int
     _late: dict[int, str] = field(default_factory=dict)
     _excluded: set[int] = field(default_factory=set)
     _refused_until_ms: dict[int, int] = field(default_factory=dict)
     _was_asleep: bool = False
+    _refused_candidates: set[Member] = field(default_factory=set)
+    _is_election_over: bool = False
 
     def session_of(self, member: Member) -> Session | None:
         """
@@ -88,8 +96,12 @@ class Membership:
     def refused(self, broker_ids: frozenset[int], now_ms: int) -> None:
         """
         The controller refused these slaves: they are not proposed for a while
-        (RMQ-R111).
+        (RMQ-R111), and candidates among them must leave first (B12). A member stays.
         """
+        candidates = self.set_state.agreed.candidates
+        self._refused_candidates |= {
+            one for one in candidates if one.broker_id in broker_ids
+        }
         until_ms = now_ms + self.rules.refused_ms
         self._refused_until_ms.update(dict.fromkeys(broker_ids, until_ms))
 
@@ -110,6 +122,7 @@ class Membership:
         If a check comes a whole period late, acks may be waiting to be read as well:
         it removes no slave, the next check does.
         """
+        self._is_election_over = now_ms >= self.candidates_until_ms
         if now_ms < self.next_check_ms:
             return
         is_late = now_ms - self.next_check_ms > self.rules.check_ms
@@ -119,6 +132,15 @@ class Membership:
             return
         lags = {one.broker_id: self._lag(one, now_ms) for one in self._listed()}
         self._late = {number: lag for number, lag in lags.items() if lag is not None}
+
+    def next_due_ms(self) -> int:
+        """
+        Returns when `check` is due at the latest.
+        """
+        is_waiting = self.set_state.agreed.candidates and not self._is_election_over
+        if is_waiting:
+            return min(self.next_check_ms, self.candidates_until_ms)
+        return self.next_check_ms
 
     def joiners(self, now_ms: int) -> list[Session]:
         """
@@ -144,11 +166,11 @@ class Membership:
         Returns the set that the master should request.
         """
         agreed = self.set_state.agreed
-        leaving = {one: self._removal_reason(one) for one in self._listed()}
-        gone = {member for member, reason in leaving.items() if reason is not None}
         coming = {
             one.member for one in self.joiners(now_ms) if self._holds_acknowledged(one)
         }
+        leaving = {one: self._removal_reason(one) for one in self._listed() - coming}
+        gone = {member for member, reason in leaving.items() if reason is not None}
         # A restarted broker takes the place of its older process.
         numbers = {one.broker_id for one in coming}
         staying = {one for one in agreed.candidates if one.broker_id not in numbers}
@@ -178,10 +200,10 @@ class Membership:
         session = self.session_of(member)
         limit_ms = self.rules.lag_ms_max
         if session is None:
-            if member in self.set_state.agreed.candidates:
-                is_late = self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms
-            else:
-                is_late = not self.sessions.has_seen(member.broker_id)
+            is_late = (
+                member not in self.set_state.agreed.candidates
+                and not self.sessions.has_seen(member.broker_id)
+            )
             return "it never connected" if is_late else None
         if self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms:
             return f"it was not caught up for {limit_ms} ms"
@@ -214,7 +236,19 @@ class Membership:
             return "its disk cannot flush"
         elif _is_below(session.received_offset, self.progress.confirm_offset):
             return "it holds less than the confirm offset"
-        return self._late.get(member.broker_id)
+        return self._late.get(member.broker_id) or self._candidate_end(member)
+
+    def _candidate_end(self, member: Member) -> str | None:
+        """
+        Returns why acks wait for a candidate no longer (B12).
+        """
+        if member not in self.set_state.agreed.candidates:
+            return None
+        if member in self._refused_candidates:
+            return "the controller does not admit it"
+        if self._is_election_over:
+            return f"it was not admitted within {self.rules.lag_ms_max} ms"
+        return None
 
     def _is_near(self, session: Session, now_ms: int) -> bool:
         """
@@ -248,14 +282,16 @@ class Membership:
     def _is_known(self, session: Session) -> bool:
         """
         Whether the slave is a member, or another process of its broker id is one and
-        must leave first.
+        must leave first; so must a candidate that the controller refused.
         """
         listed = {one.broker_id: one for one in self._listed()}
         member = listed.get(session.broker_id)
         if member is None:
             return False
         is_candidate = member in self.set_state.agreed.candidates
-        return not is_candidate or self.session_of(member) is not session
+        if not is_candidate or member in self._refused_candidates:
+            return True
+        return self.session_of(member) is not session
 
     def _holds_acknowledged(self, session: Session) -> bool:
         """

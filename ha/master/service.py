@@ -9,7 +9,8 @@ The protocols have neither encryption nor passwords: any host that reaches the p
 read the log and acknowledge it. So the default is to listen on this machine only; for
 any other address the service logs a warning.
 
-Rules: docs/replication.md, docs/in-sync.md; RMQ-K.3, RMQ-R95, RMQ-R194, RMQ-R217.
+Rules: docs/replication.md, docs/in-sync.md; RMQ-K.3, RMQ-R95, RMQ-R194, RMQ-R217;
+B13.
 """
 
 from __future__ import annotations
@@ -45,7 +46,12 @@ if TYPE_CHECKING:
     from pystore.message.message import Message
     from pystore.store.commit_log import CommitLog
 
-__all__ = ["MasterService", "Mastership"]
+__all__ = ["END_MS", "MasterService", "Mastership"]
+
+END_MS = 500
+"""
+How long links may take to end after the drain; then all of them are hung up (B13).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,7 @@ class MasterService:
             mastership.lease_ms,
         )
         self._lock = threading.Lock()
+        self._link_ended = threading.Condition(self._lock)
         self._links: dict[int, SlaveConnectionThreads] = {}
         self._threads: list[threading.Thread] = []
         self._is_closing = False
@@ -258,10 +265,12 @@ class MasterService:
 
     def close(self, drain_ms: int = 0) -> None:
         """
-        Stops serving; may be called again. No caller may append any more.
+        Stops serving; may be called again. No caller may append any more. Returns
+        `END_MS` after the drain at the latest, and what the threads need to end.
 
         Args:
-            drain_ms: how long slaves may take to receive and ack the rest.
+            drain_ms: how long slaves may take to receive and ack the rest. A slave that
+                takes nothing uses all of it.
         """
         with self._lock:
             if self._is_closing:
@@ -279,6 +288,7 @@ class MasterService:
         self.monitor.close()
         if self._requests is not None:
             self._requests.close()
+        self._hang_up_links()
         while self._threads:
             thread = self._threads.pop()
             if thread is not threading.current_thread():
@@ -296,6 +306,16 @@ class MasterService:
             if all(link.acked_offset in (None, end_offset) for link in self.links()):
                 return
             self.monitor.rest(min(left_ms, 10))
+
+    def _hang_up_links(self) -> None:
+        """
+        Waits until the links have ended by themselves, but not for long: a slave that
+        takes no bytes holds a thread in a call of the system.
+        """
+        with self._link_ended:
+            self._link_ended.wait_for(lambda: not self._links, END_MS / 1000)
+        for link in self.links():
+            link.close("the master shut down, and the slave did not end its link")
 
     # -- threads -------------------------------------------------------------
 
@@ -371,6 +391,7 @@ class MasterService:
     def _remove_link(self, link: SlaveConnectionThreads) -> None:
         with self._lock:
             del self._links[link.session_id]
+            self._link_ended.notify_all()
 
     # -- called by links -----------------------------------------------------
 

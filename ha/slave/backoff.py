@@ -1,8 +1,10 @@
 """
 How long a slave waits before it connects again. Pure.
 
-From one second, doubling up to thirty (RMQ-K.3, type 2), less a random part: slaves
-that lost one master must not all connect to the next one at the same time.
+From ten milliseconds, doubling up to thirty seconds (RMQ-K.3, type 2), less a random
+part: slaves that lost one master must not all connect to the next one at the same time.
+The first waits are short because a slave often hears of a new master before that
+listens, and the acks of the set wait for the slave (B7).
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["FIRST_MS", "MOST_MS", "BackOff", "BackOffConfig"]
+__all__ = ["FIRST_MS", "MOST_MS", "STEADY_MS", "BackOff", "BackOffConfig"]
 
-FIRST_MS = 1000
+FIRST_MS = 10
 """The first wait, in ms."""
+
+STEADY_MS = 1_000
+"""A link that lived for so long did not break at once, in ms."""
 
 MOST_MS = 30_000
 """No wait is longer, in ms."""
@@ -66,6 +71,20 @@ class BackOff:
 
     def reset(self) -> None:
         """
-        Starts again with the first wait, after a link that worked.
+        Starts again with the first wait: the controller decided something new.
         """
         self._next_ms = self._first_ms
+
+    def worked(self, lived_ms: int) -> None:
+        """
+        A link made progress, and ended. Starts again with the first wait if it lived
+        for `STEADY_MS`. Otherwise the waits go on, up to that: a link that breaks after
+        each block is not made a hundred times a second.
+
+        Args:
+            lived_ms: how long the link was open.
+        """
+        if lived_ms >= STEADY_MS:
+            self.reset()
+        else:
+            self._next_ms = min(self._next_ms, STEADY_MS)

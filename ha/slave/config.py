@@ -7,6 +7,7 @@ file and the controller. A link never takes it from the peer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
@@ -39,8 +40,9 @@ class SlaveConfig:
         is_learner: the slave never joins the SyncStateSet.
         is_from_last_file: an empty log begins with the master's last segment.
         is_suspended: the session begins suspended.
-        may_wipe: the controller lists the slave neither as member nor as candidate,
-            so no acknowledged record depends on its bytes.
+        may_wipe: returns whether the controller lists the slave neither as member nor
+            as candidate, so that no acknowledged record depends on its bytes. It is
+            called when a wipe is decided, since the set may have changed (B15).
         wants_block_crc: blocks carry a checksum (v3).
         frame_bytes_max: the longest frame that the slave takes.
         heartbeat_ms: how often the slave sends at least one frame (legacy; a v3
@@ -62,7 +64,7 @@ class SlaveConfig:
     is_learner: bool = False
     is_from_last_file: bool = False
     is_suspended: bool = False
-    may_wipe: bool = False
+    may_wipe: Callable[[], bool] = bool
     wants_block_crc: bool = False
     frame_bytes_max: int = FRAME_BYTES_MAX
     heartbeat_ms: int = 5_000

@@ -152,6 +152,7 @@ class Follower:
         self._links = self._appended = self._received = 0
         self._master_end: int | None = None
         self._behind_since_ms: int | None = None
+        self._is_hurried = False
 
     def status(self) -> FollowerStatus:
         """
@@ -187,9 +188,20 @@ class Follower:
             self._wait()
         self._state = State.SHUTDOWN
 
+    def hurry(self) -> None:
+        """
+        Begins the back-off anew: the controller decided something new, so what ended
+        the last link may be over. Any thread; wake up `FollowerEnvironment.pause`.
+        """
+        self._is_hurried = True
+
     def _wait(self) -> None:
         until_ms = self._environment.now_ms() + self._back_off.wait_ms()
         while not self._environment.is_stopping():
+            if self._is_hurried:
+                self._is_hurried = False
+                self._back_off.reset()
+                return
             left_ms = until_ms - self._environment.now_ms()
             if left_ms <= 0:
                 return
@@ -230,7 +242,7 @@ class Follower:
             self._received += link.received
         lived_ms = self._environment.now_ms() - since_ms
         if self._appended > before or (was_flowing and lived_ms >= MOST_MS):
-            self._back_off.reset()
+            self._back_off.worked(lived_ms)
         assert self._closed is not None
         return self._ended(self._closed.reason, self._closed.retry)
 

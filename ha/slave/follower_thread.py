@@ -56,12 +56,15 @@ class FollowerThread:
         self.problem: PystoreError | None = None
         self._say = say
         self._stopping = stopping = threading.Event()
+        self._waking = waking = threading.Event()
 
         def dial() -> MasterStream:
             return connect(host, port, stopping.is_set, now_ms)
 
         def pause(wait_ms: int) -> None:
-            stopping.wait(wait_ms / 1000)
+            waking.wait(wait_ms / 1000)
+            if not stopping.is_set():
+                waking.clear()
 
         environment = FollowerEnvironment(
             dial=dial,
@@ -91,9 +94,18 @@ class FollowerThread:
         """
         return self._follower.status()
 
+    def hurry(self) -> None:
+        """
+        Connects again at once, if it has no link, and begins its waits anew: the
+        controller decided something new. Any thread.
+        """
+        self._follower.hurry()
+        self._waking.set()
+
     def stop(self) -> None:
         """
         A last ack, then the end of the link; waits for it. Again is fine.
         """
         self._stopping.set()
+        self._waking.set()
         self._thread.join()

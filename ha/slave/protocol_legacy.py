@@ -136,16 +136,15 @@ class LegacySlaveProtocol(MasterLink):
         self._master_end = body.end_offset
         self._block_epochs = BlockEpochs(table)
         self._history = MasterHistory(table, body.end_offset, epoch)
-        self._consistent_point = find_legacy_consistent_point(
-            self._log, self._history, may_wipe=self._config.may_wipe
-        )
         if not self._promise(epoch):
             self._cut(now_ms)
 
     def _cut(self, now_ms: int) -> None:
-        found = self._consistent_point
-        if found is None:
-            return
+        # After the promise, which takes a disk's time: B15 asks at the last moment.
+        found = find_legacy_consistent_point(
+            self._log, self._history, may_wipe=self._config.may_wipe()
+        )
+        self._consistent_point = found
         if found.outcome in (TruncateOutcome.NO_COMMON_POINT, TruncateOutcome.REFUSED):
             self._close(found.reason, Retry.OPERATOR)
         elif found.is_wiped:

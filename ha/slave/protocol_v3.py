@@ -192,7 +192,7 @@ class V3SlaveProtocol(MasterLink):
         self._phase = _Phase.CUT
         history = self._pages.history(self._epoch)
         self._consistent_point = find_consistent_point(
-            self._log, history, may_wipe=self._config.may_wipe
+            self._log, history, may_wipe=self._config.may_wipe()
         )
         if self._consistent_point.is_wiped:
             self._add_effect(Wipe())

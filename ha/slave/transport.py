@@ -1,5 +1,6 @@
 """
-A TCP stream to a master; no call blocks for long.
+A TCP stream to a master; no call blocks for long, also not for a name that resolves
+slowly.
 
 Waiting for bytes and receiving them is one system call with a timeout, since every
 call between the bytes and the ack costs latency. Received
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import errno
 import os
+import queue
 import select
 import socket
 import struct
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystore.ha.wire.codes import FRAME_BYTES_MAX
 from pystore.net.receiver import Receiver
@@ -45,6 +48,10 @@ _TIMEVAL = struct.Struct("@ll")
 _KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
+NameLookup = Callable[..., list[tuple[Any, ...]]]
+"""Returns the addresses of a host, as `socket.getaddrinfo`."""
+
+
 class StreamLost(Exception):
     """
     The link ended, or cannot be made; the text says why. This is no error of a store.
@@ -56,6 +63,7 @@ def connect(
     port: int,
     is_stopping: Callable[[], bool],
     now_ms: Callable[[], int],
+    resolve: NameLookup = socket.getaddrinfo,
 ) -> MasterStream:
     """
     Opens a stream to the first address of the host that answers.
@@ -65,15 +73,12 @@ def connect(
         port: of the master's HA listener.
         is_stopping: called at least every `SLICE_MS`.
         now_ms: a clock that never steps back.
+        resolve: returns the addresses of a name; may take as long as it wants.
 
     Raises:
-        StreamLost: no answer within `CONNECT_MS`, or the follower stops.
+        StreamLost: no address or no answer within `CONNECT_MS`, or the follower stops.
     """
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        # A name may resolve later.
-        raise StreamLost(f"{host}: {error.strerror or error}") from error
+    found = _addresses_of(host, port, is_stopping, now_ms, resolve)
     problem = f"{host}: no address"
     for family, kind, protocol, _, address in found:
         stream = MasterStream(socket.socket(family, kind, protocol))
@@ -86,6 +91,55 @@ def connect(
         else:
             return stream
     raise StreamLost(f"cannot connect to {host}:{port}: {problem}")
+
+
+def _addresses_of(
+    host: str,
+    port: int,
+    is_stopping: Callable[[], bool],
+    now_ms: Callable[[], int],
+    resolve: NameLookup,
+) -> list[tuple[Any, ...]]:
+    """
+    Returns the addresses of a host. A name is resolved in a thread of its own, which is
+    left alone if it takes too long: no call of the system resolves with a timeout, and
+    each change of roles waits for this (B13).
+    """
+    kind = socket.SOCK_STREAM
+    try:
+        return list(
+            socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
+        )
+    except (OSError, UnicodeError):
+        # No address, so it is a name.
+        pass
+    results: queue.SimpleQueue[list[tuple[Any, ...]] | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put(resolve(host, port, type=kind))
+        except Exception as error:
+            # Any error: the caller waits for one, and a name may resolve later.
+            results.put(error)
+
+    threading.Thread(target=run, name="pystore-ha-resolve", daemon=True).start()
+    deadline_ms = now_ms() + CONNECT_MS
+    while True:
+        try:
+            found = results.get(timeout=SLICE_MS / 1000)
+        except queue.Empty:
+            # Not resolved yet.
+            if is_stopping():
+                raise StreamLost("the follower stops") from None
+            if now_ms() >= deadline_ms:
+                raise StreamLost(
+                    f"{host}: the name was not resolved within {CONNECT_MS // 1000} s"
+                ) from None
+            continue
+        if isinstance(found, Exception):
+            text = getattr(found, "strerror", None) or found
+            raise StreamLost(f"{host}: {text}") from found
+        return found
 
 
 class MasterStream:

@@ -139,9 +139,9 @@ def replica(
     Follow a master until stopped, so that STORE holds the same bytes as its log.
 
     A missing or empty directory becomes a store. After every lost connection the
-    replica connects again, first after one second, later after at most thirty; each new
-    reason is a line on stderr. Ctrl-C and SIGTERM stop the replica cleanly: all
-    received bytes are on disk. After SIGTERM the exit code is 0.
+    replica connects again, first after ten milliseconds, later after at most thirty
+    seconds; each new reason is a line on stderr. Ctrl-C and SIGTERM stop the replica
+    cleanly: all received bytes are on disk. After SIGTERM the exit code is 0.
     """
     if broker_id is None and not learner:
         raise click.UsageError("give --broker-id, or --learner")
@@ -161,7 +161,7 @@ def replica(
                 incarnation_bits=log.incarnation.bits,
                 is_learner=learner,
                 is_from_last_file=sync_from_last_file,
-                may_wipe=may_wipe,
+                may_wipe=lambda: may_wipe,
             )
         except InvalidError as error:
             # A value that no frame can hold is wrong usage.

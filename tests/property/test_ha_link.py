@@ -96,7 +96,9 @@ class Pipe:
         is_v3 = protocol == "v3"
         kind = V3MasterProtocol if is_v3 else LegacyMasterProtocol
         self.ours = kind(config, lambda: set_view, 7, self.now_ms)
-        ends = SlaveConfig("c", "b", 2, epoch=99, may_wipe=True, wants_block_crc=True)
+        ends = SlaveConfig(
+            "c", "b", 2, epoch=99, may_wipe=lambda: True, wants_block_crc=True
+        )
         theirs = V3SlaveProtocol(ends) if is_v3 else LegacySlaveProtocol(ends)
         self.owner = Owner(theirs, slave)
         self.up = self.down = b""

@@ -7,7 +7,7 @@ It does not know how decisions are made, only what must be true of them.
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -22,7 +22,7 @@ from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.wire.codes import AckStatus
-from pystore.replicaset import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 SLAVES = (2, 3)
 slaves = st.sampled_from(SLAVES)
@@ -63,6 +63,8 @@ class Judgement(RuleBasedStateMachine):
         # What each process holds: (received, flushed).
         self.holds: dict[Member, tuple[int, int]] = {}
         self.linked: dict[int, bool] = {}
+        # Links of processes that ended: the master has not noticed it.
+        self.lingering: set[int] = set()
         self.confirm = 0
         self.completed = dict.fromkeys(Ack, 0)
         self.committed = self.monitor.set_now
@@ -96,6 +98,7 @@ class Judgement(RuleBasedStateMachine):
         """A slave comes, or comes again while its old link lives."""
         self.replicas.connect(broker_id, start=self.start[broker_id], learner=learner)
         self.linked[broker_id] = learner
+        self.lingering.discard(broker_id)
 
     @precondition(lambda self: self.linked)
     @rule(
@@ -136,7 +139,9 @@ class Judgement(RuleBasedStateMachine):
         _, flushed = self.holds.get(self.process(broker_id), (0, 0))
         self.start[broker_id] += 1
         self.holds[self.process(broker_id)] = flushed, flushed
-        self.linked.pop(broker_id, None)
+        if broker_id in self.linked:
+            del self.linked[broker_id]
+            self.lingering.add(broker_id)
 
     @rule(ms=st.sampled_from([1, 500, 1_001, 5_000, 16_000]))
     def pass_time(self, ms: int) -> None:
@@ -167,6 +172,83 @@ class Judgement(RuleBasedStateMachine):
             self.monitor.agreed(self.committed, now)
         else:
             self.monitor.refused(change, frozenset(), now)
+
+    @precondition(lambda self: self.asked is not None)
+    @rule(unheard=some_slaves)
+    def refuse(self, unheard: set[int]) -> None:
+        """The controller does not hear some slaves, so it adds none of them."""
+        assert self.asked is not None
+        change, self.asked = self.asked, None
+        self.under_way.remove(change)
+        self.decide(change, unheard)
+
+    def decide(self, change: SetChange, unheard: set[int]) -> None:
+        """What a controller does that answers, and hears all but some."""
+        added = ids_of(change.members - self.committed.members)
+        now = self.replicas.now
+        if change.set_epoch != self.committed.set_epoch:
+            self.monitor.agreed(self.committed, now)
+        elif unheard & added:
+            self.monitor.refused(change, frozenset(unheard & added), now)
+        else:
+            self.commit(change)
+            self.monitor.agreed(self.committed, now)
+
+    @rule(unheard=some_slaves, step_ms=st.sampled_from([200, 1_000, 3_000]))
+    def recover(self, unheard: set[int], step_ms: int) -> None:
+        """
+        B12: the controller answers from now on, although it does not hear some slaves,
+        and slaves with a link hold everything. Within the time that a member may lag,
+        and one check, a set that is large enough has acknowledged its records; within
+        a few steps, if every replica that is listed has a link and every process with a
+        link is alive. Members that ack have stayed.
+        """
+        if self.asked is not None:
+            self.refuse(unheard)
+        else:
+            self.poll()
+        rules = SetRules()
+        until_ms = self.replicas.now + rules.lag_ms_max + rules.check_ms + 2 * step_ms
+        until_ms += rules.retry_ms
+        soon_ms = self.replicas.now + rules.retry_ms + 3 * step_ms
+        self.append(1, flushed=True)
+        listed = self.committed.members | self.committed.candidates
+        linked = {
+            self.process(one)
+            for one, is_learner in self.linked.items()
+            if not is_learner
+        }
+        stayed = linked & self.committed.members
+        is_whole = listed <= linked | {member(1)} and not self.lingering
+        while self.replicas.now < until_ms:
+            self.replicas.wait_until(self.replicas.now + step_ms)
+            for broker_id in sorted(self.linked):
+                self.holds[self.process(broker_id)] = (self.replicas.end,) * 2
+                self.replicas.ack(broker_id, self.replicas.end)
+            while (change := self.next_change()) is not None:
+                self.decide(change, unheard)
+            self.observe()
+            if is_whole and self.replicas.now >= soon_ms:
+                self.check_reached()
+        assert stayed <= self.committed.members
+        assert not self.committed.candidates
+        self.check_reached()
+
+    def check_reached(self) -> None:
+        """What every member holds is acknowledged."""
+        if len(self.committed.members) >= self.minimum:
+            assert self.replicas.end == self.monitor.ack_policy.completed(Ack.ALL)
+
+    def next_change(self) -> SetChange | None:
+        """What the master requests now."""
+        return self.monitor.proposal(self.replicas.now)
+
+    def observe(self) -> None:
+        """Every invariant, in the middle of a rule."""
+        self.nothing_moves_back()
+        self.offsets_are_in_order()
+        self.who_may_be_elected_has_what_was_promised()
+        self.enough_of_them_have_it()
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
@@ -259,3 +341,39 @@ TestJudgement = Judgement.TestCase
 TestJudgement.__doc__ = (
     "In every case a replica that may be elected holds what was acknowledged."
 )
+
+
+@given(
+    candidates=st.sets(slaves, min_size=1),
+    lost=some_slaves,
+    unheard=st.sets(slaves),
+    first_answers=st.lists(st.sampled_from(["nothing", "no", "unheard"]), max_size=3),
+    step_ms=st.sampled_from([200, 1_000]),
+)
+def test_an_election_holds_no_ack_that_every_listed_replica_could_give(
+    candidates: set[int],
+    lost: set[int],
+    unheard: set[int],
+    first_answers: list[str],
+    step_ms: int,
+) -> None:
+    """
+    B7, B12: the candidates reach the master, some not for long; the controller does not
+    hear some of them, and does not answer at first.
+    """
+    machine = Judgement()
+    machine.begin(1, set(), candidates, 3, is_synced=True)
+    for broker_id in sorted(candidates):
+        machine.catch_up(broker_id, is_flushed=True)
+    for broker_id in sorted(lost & candidates):
+        del machine.linked[broker_id]
+        machine.replicas.leave(broker_id)
+    for answer in first_answers:
+        machine.ask()
+        if machine.asked is not None and answer == "unheard":
+            machine.refuse(unheard)
+        elif machine.asked is not None:
+            machine.answer(commits=False, says=answer)
+        machine.pass_time(step_ms)
+        machine.observe()
+    machine.recover(unheard, step_ms)

@@ -243,6 +243,9 @@ class Broker(Machine):
         self.follower = None
         self.clock.after(delay, self.own(self._connect))
 
+    def _may_wipe(self) -> bool:
+        return self.role is not None and not self.role.lists(self.broker_id)
+
     def _connect(self) -> None:
         role, number = self.role, self._master_id
         is_idle = self.follower is None or self.follower.is_over
@@ -266,7 +269,7 @@ class Broker(Machine):
             incarnation_bits=self.bits,
             epoch=role.epoch if is_told else None,
             is_learner=self.is_learner,
-            may_wipe=not role.lists(self.broker_id),
+            may_wipe=self._may_wipe,
             wants_block_crc=bool(number & 1),
         )
         self.follower = following = SimFollower(

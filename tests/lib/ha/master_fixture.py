@@ -214,6 +214,7 @@ class Slave:
         root: of its store.
         broker_id: its own.
         is_legacy: whether it speaks as a Java slave.
+        may_wipe: whether no record depends on it.
         now_ms: its clock.
         **terms: what to change in its terms.
 
@@ -229,13 +230,19 @@ class Slave:
         broker_id: int = 2,
         *,
         is_legacy: bool = False,
+        may_wipe: bool = True,
         now_ms: Callable[[], int] = clock_ms,
         **config: Any,
     ) -> None:
         self.log = ReplicaLog(root, segment_size=SEGMENT, flush_interval_ms=10)
         self.said: list[str] = []
         own = SlaveConfig(
-            "c", "b", broker_id, epoch=EPOCH, incarnation=1, may_wipe=True
+            "c",
+            "b",
+            broker_id,
+            epoch=EPOCH,
+            incarnation=1,
+            may_wipe=lambda: may_wipe,
         )
         own = replace(own, **config)
         make: Callable[[], SlaveProtocol] = lambda: (  # noqa: E731

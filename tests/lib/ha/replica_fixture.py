@@ -17,12 +17,13 @@ from lib.store.stores import SEGMENT
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.set_change import SetChange
+from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.ha.master.lease import UNLEASED, Lease
 from pystore.ha.replica import Replica
 from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
 from pystore.ha.slave.backoff import BackOffConfig
-from pystore.replicaset import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 __all__ = ["WAIT_MS", "ReplicaStage", "ScriptedController"]
 
@@ -35,11 +36,13 @@ class ScriptedController:
     Agrees to every change of the set, and notes what it is told.
 
     Attributes:
+        unheard: brokers that it does not hear, so it refuses to add them to the set.
         agreed: the set.
         resigned: each epoch that was given up, and why.
         changed: every set that it agreed to.
     """
 
+    unheard: frozenset[int] = frozenset()
     agreed: AgreedSet = field(default_factory=lambda: AgreedSet(frozenset(), 0))
     resigned: queue.SimpleQueue[tuple[int, str]] = field(
         default_factory=queue.SimpleQueue
@@ -52,10 +55,13 @@ class ScriptedController:
         """
         return frozenset({1, 2, 3})
 
-    def ask(self, change: SetChange) -> AgreedSet:
+    def ask(self, change: SetChange) -> AgreedSet | SetRefusal:
         """
-        Agrees.
+        Agrees, unless it does not hear a broker that would be added.
         """
+        unheard = self.unheard & ids_of(change.members - self.agreed.members)
+        if unheard:
+            return SetRefusal(unheard)
         self.agreed = AgreedSet(
             change.members, self.agreed.set_epoch + 1, change.candidates
         )
@@ -123,10 +129,13 @@ class ReplicaStage:
             "c",
             "b",
             broker_id,
-            pace=BackOffConfig(10, 100),
-            retry_ms=10,
-            say=self.said.append,
-            **{**self._changes, **changes},
+            **{
+                "pace": BackOffConfig(10, 100),
+                "retry_ms": 10,
+                "say": self.said.append,
+                **self._changes,
+                **changes,
+            },
         )
         replica = Replica(
             self.store(broker_id),

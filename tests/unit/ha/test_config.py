@@ -30,7 +30,7 @@ def test_a_slave_follows_with_its_incarnation() -> None:
     B1: the master lists it by that.
     """
     me = Member(4, Incarnation(6, b"\x07" * 16))
-    config = PLACE.slave_config(me, 9, may_wipe=True)
+    config = PLACE.slave_config(me, 9, may_wipe=lambda: True)
 
     assert (config.cluster, config.broker_name, config.broker_id) == (
         "cluster",
@@ -40,7 +40,7 @@ def test_a_slave_follows_with_its_incarnation() -> None:
     assert Incarnation(config.incarnation, config.incarnation_bits) == me.incarnation
     assert config.epoch == 9
     assert config.is_learner
-    assert config.may_wipe
+    assert config.may_wipe()
     assert config.heartbeat_ms == 700
 
 

@@ -226,6 +226,55 @@ def test_an_append_that_outlives_its_mastership_is_fenced(stage: ReplicaStage) -
         assert outcomes == [AckOutcome.FENCED]
 
 
+def test_a_candidate_that_the_controller_does_not_hear_holds_no_ack_for_long(
+    stage: ReplicaStage,
+) -> None:
+    """B12: it reaches the master and holds every record; it leaves the set."""
+    with stage:
+        first, third = stage.start(1), stage.start(3)
+        stage.controller.unheard = frozenset({3})
+        candidates = frozenset({third.me})
+        stage.controller.agreed = AgreedSet(frozenset(), 0, candidates)
+        stage.elect(1, first)
+        done = first.append(message(1), Ack.ALL, WAIT_MS)
+
+        assert done.is_reached
+        assert frozenset() == first.standing().agreed.candidates
+        assert third.log.log().received_offset == done.appended.end
+
+
+def test_a_member_that_the_controller_does_not_hear_stays_while_it_acks(
+    stage: ReplicaStage,
+) -> None:
+    """B12: it may be one of two that have the records."""
+    with stage:
+        first, second = pair(stage)
+        stage.controller.unheard = frozenset({2, 3})
+        third = stage.start(3)
+        told = Decision(1, first.me, first.standing().address, stage.controller.agreed)
+        third.decided(told)
+        stage.wait_until(third, lambda stands: stands.gap_bytes == 0)
+        for number in range(20):
+            done = first.append(message(number), Ack.ALL, WAIT_MS)
+            assert done.is_reached
+
+        assert {first.me, second.me} == first.standing().agreed.members
+
+
+def test_a_candidate_that_never_comes_holds_acks_for_as_long_as_a_member_may_lag(
+    tmp_path: Path,
+) -> None:
+    """B12: counted from the beginning of the mastership, not from a check of lags."""
+    rules = SetRules(lag_ms_max=200, first_check_ms=60_000)
+    with ReplicaStage(tmp_path, rules=rules) as stage:
+        first = stage.start(1)
+        absent = frozenset({Member(3, Incarnation(1, bytes(16)))})
+        stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
+        stage.elect(1, first)
+
+        assert first.append(message(1), Ack.ALL, 20_000).is_reached
+
+
 def test_one_thread_has_many_appends_under_way(stage: ReplicaStage) -> None:
     """Each is checked when it is made, and says later what it reached."""
     with stage:

@@ -63,7 +63,7 @@ def test_a_slave_promises_before_it_follows(stage: Stage) -> None:
     """B6: and it is PENDING until both were done."""
     stage.machine.decided(to_follow(3))
     before = stage.machine.role
-    assert stage.run() == [Promise(3), Follow("a:1", 3, may_wipe=False)]
+    assert stage.run() == [Promise(3), Follow("a:1", 3)]
     assert (before, stage.machine.role) == (Role.PENDING, Role.FOLLOWING)
 
 
@@ -79,7 +79,7 @@ def test_the_old_role_ends_before_the_new_one_is_promised(stage: Stage) -> None:
     assert stage.told(to_follow(5)) == [
         StopServing(4),
         Promise(5),
-        Follow("a:1", 5, may_wipe=False),
+        Follow("a:1", 5),
     ]
 
 
@@ -112,7 +112,7 @@ def test_a_promised_epoch_outlives_the_process() -> None:
 
     assert stage.told(to_lead(5)) == []
     assert stage.told(to_follow(5)) == []
-    assert stage.told(to_follow(6)) == [Follow("a:1", 6, may_wipe=False)]
+    assert stage.told(to_follow(6)) == [Follow("a:1", 6)]
 
 
 def test_an_older_process_of_the_broker_is_another_member(stage: Stage) -> None:
@@ -135,7 +135,7 @@ def test_an_election_ends_the_old_role_and_its_outcome_begins_one(
     assert stage.told(Decision(4)) == [StopFollowing(), Promise(4)]
     assert stage.machine.role is Role.IDLE
     assert stage.told(to_follow(4, "")) == []
-    assert stage.told(to_follow(4)) == [Follow("a:1", 4, may_wipe=False)]
+    assert stage.told(to_follow(4)) == [Follow("a:1", 4)]
     assert stage.told(to_follow(4, "")) == []
     assert stage.told(Decision(4)) == []
 
@@ -146,16 +146,8 @@ def test_a_master_that_moved_is_followed_to_where_it_is(stage: Stage) -> None:
 
     assert stage.told(to_follow(3, "b:2")) == [
         StopFollowing(),
-        Follow("b:2", 3, may_wipe=False),
+        Follow("b:2", 3),
     ]
-
-
-def test_a_replica_outside_the_set_may_be_wiped(stage: Stage) -> None:
-    """RMQ-K.3: no acknowledged record depends on its bytes."""
-    alone = AgreedSet(frozenset({OTHER}), 7)
-    effects = stage.told(Decision(3, OTHER, "a:1", alone))
-
-    assert effects[-1] == Follow("a:1", 3, may_wipe=True)
 
 
 class TestPending:
@@ -197,7 +189,7 @@ class TestPending:
             assert machine.role is Role.PENDING
         machine.decided(to_follow(5))
 
-        assert stage.run() == [Promise(5), Follow("a:1", 5, may_wipe=False)]
+        assert stage.run() == [Promise(5), Follow("a:1", 5)]
 
     def test_a_mastership_that_can_never_begin_is_resigned(self, stage: Stage) -> None:
         """And not begun when it is told again."""
@@ -217,10 +209,10 @@ class TestPending:
         machine = stage.machine
         machine.decided(to_follow(4, "nowhere"))
         machine.did(Promise(4))
-        machine.failed(Follow("nowhere", 4, may_wipe=False), "no port", is_final=True)
+        machine.failed(Follow("nowhere", 4), "no port", is_final=True)
         assert machine.role is Role.IDLE
 
-        assert stage.told(to_follow(4)) == [Follow("a:1", 4, may_wipe=False)]
+        assert stage.told(to_follow(4)) == [Follow("a:1", 4)]
 
     def test_the_set_of_the_mastership_that_is_pending_is_the_newest(
         self, stage: Stage
@@ -310,7 +302,7 @@ class TestMaster:
             StopServing(4),
             Resign(4, "it fails"),
             Promise(5),
-            Follow("a:1", 5, may_wipe=False),
+            Follow("a:1", 5),
         ]
 
 

@@ -9,6 +9,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from lib.ha.master_bench import content
@@ -160,8 +161,8 @@ class TestSending:
 
     def test_what_the_system_takes_in_parts_arrives_whole(self) -> None:
         """
-        A call that waited for too long says how far it came, in the middle of a block;
-        the slave begins to read only then.
+        A call of the system says how far it came, in the middle of a block; the slave
+        begins to read only then.
         """
         data = memoryview(random.Random(7).randbytes(16_000_000))
         frames = [SendBlock(b"head", n * 400_000, 400_000, 0) for n in range(40)]
@@ -176,7 +177,7 @@ class TestSending:
             slave = socket.create_connection(server.getsockname(), timeout=WAIT_S)
             connected, _ = server.accept()
             thread = threading.Thread(target=read_late)
-            with slave, SlaveSocket(connected, 500) as wire:
+            with slave, SlaveSocket(connected, 10_000) as wire:
                 thread.start()
                 wire.send(frames, lambda at, size: data[at : at + size])
                 wire.finish()
@@ -223,6 +224,60 @@ class TestSending:
                 frames = [SendBlock(b"head", 0, 1 << 20, 0)] * 64
                 with pytest.raises(LinkLost, match="does not read what is sent"):
                     wire.send(frames, acquire)
+
+    def test_one_send_has_one_deadline_however_slowly_the_peer_reads(self) -> None:
+        """B13: each call of the system makes progress, and the clock runs on."""
+        has_failed = threading.Event()
+
+        def read_slowly() -> None:
+            for _ in range(300):
+                if has_failed.wait(0.01) or not slave.recv(100):
+                    return
+            # A send without a deadline ends, too, and the test fails.
+            read_all(slave)
+
+        with listen("127.0.0.1", 0) as server:
+            slave = socket.socket()
+            slave.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slave.connect(server.getsockname())
+            connected, _ = server.accept()
+            thread = threading.Thread(target=read_slowly)
+            clock = count(0, 4_000)
+            with slave, SlaveSocket(connected, 10_000, lambda: next(clock)) as wire:
+                thread.start()
+                frames = [SendBlock(b"head", 0, 1 << 20, 0)] * 16
+                try:
+                    with pytest.raises(LinkLost, match="does not read what is sent"):
+                        wire.send(frames, acquire)
+                finally:
+                    has_failed.set()
+                    wire.hang_up()
+                    thread.join(WAIT_S)
+
+        # The time when it began, and when the calls of the system returned.
+        assert 16_000 == next(clock)
+
+    def test_hanging_up_wakes_the_sending_thread(
+        self, ends: tuple[SlaveSocket, socket.socket]
+    ) -> None:
+        """B13: in the middle of a call of the system."""
+        wire, _ = ends
+        reasons: list[str] = []
+
+        def send() -> None:
+            try:
+                wire.send([SendBlock(b"head", 0, 1 << 20, 0)] * 64, acquire)
+            except LinkLost as error:  # what the test is about
+                reasons.append(str(error))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive()
+        wire.hang_up()
+        thread.join(WAIT_S)
+
+        assert ["the connection broke"] == [one.partition(":")[0] for one in reasons]
 
     def test_a_peer_that_is_gone_ends_the_link(
         self, ends: tuple[SlaveSocket, socket.socket]

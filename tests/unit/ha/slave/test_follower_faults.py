@@ -36,26 +36,28 @@ def test_a_master_that_is_away_is_tried_with_back_off(
     master: LegacyMaster, log: ReplicaLog
 ) -> None:
     """
-    1, 2, 4, 8, 16, then 30 s; the same reason is told once.
+    10, 20, 40 ms and so on, then 30 s; the same reason is told once.
     """
-    stage = Stage(master, at_end(master), tick_ms=0, refused=7)
+    stage = Stage(master, at_end(master), tick_ms=0, refused=14)
 
     stage.follow(log)
 
-    assert 1000 * (1 + 2 + 4 + 8 + 16 + 30 + 30) == stage.paused_ms
+    assert 10 * (2**12 - 1) + 2 * 30_000 == stage.paused_ms
     assert ["no master is there"] == stage.said
 
 
-def test_a_link_that_brought_bytes_begins_the_back_off_anew(
-    master: LegacyMaster, log: ReplicaLog
+@pytest.mark.parametrize(("tick_ms", "next_ms"), [(0, 160), (500, 10)])
+def test_a_link_that_brought_bytes_for_a_second_begins_the_back_off_anew(
+    master: LegacyMaster, log: ReplicaLog, tick_ms: int, next_ms: int
 ) -> None:
     """
-    The wait after it is a second again.
+    A link that breaks after its first block is not made a hundred times a second.
     """
     stage = Stage(master, at_end(master), tick_ms=0, refused=4)
     master.limit = 50_000
 
     def hang_up_once() -> bool:
+        stage.tick_ms = tick_ms if stage.dialled > stage.refused else 0
         if master.limit == 50_000 and 50_000 in master.acks:
             master.limit = 2**62
             stage.hang_up()
@@ -64,7 +66,7 @@ def test_a_link_that_brought_bytes_begins_the_back_off_anew(
     stage.until = hang_up_once
     stage.follow(log)
 
-    assert 1000 * (1 + 2 + 4 + 8 + 1) == stage.paused_ms
+    assert 10 * (1 + 2 + 4 + 8) + next_ms == stage.paused_ms
     assert ["no master is there", "the master closed the connection"] == stage.said
 
 
@@ -79,7 +81,7 @@ def test_a_peer_that_closes_at_once_is_tried_with_back_off(
 
     stage.follow(log)
 
-    assert 1000 * (1 + 2 + 4 + 8 + 16) <= stage.paused_ms
+    assert 10 * (1 + 2 + 4 + 8 + 16) <= stage.paused_ms
     assert 1 == len(stage.said)
 
 

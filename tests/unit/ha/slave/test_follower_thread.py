@@ -4,6 +4,8 @@ A follower in a thread of its own.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,40 @@ def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
 
         assert following.problem is None
         assert log.log().received_offset < stage.log.end_offset
+
+
+def test_a_decision_ends_the_wait_and_begins_the_back_off_anew(tmp_path: Path) -> None:
+    """
+    The second wait would be a day long; no further one is the second.
+    """
+    said: list[str] = []
+    with (
+        MasterStage(tmp_path / "master") as stage,
+        ReplicaLog(tmp_path / "slave", segment_size=SEGMENT) as log,
+    ):
+        host, port = stage.service.address
+        stage.service.close()
+        pace = BackOffConfig(86_400_000, 86_400_000)
+        config = SlaveConfig("c", "b", 2, epoch=EPOCH, incarnation=1)
+        following = FollowerThread(
+            log, f"{host}:{port}", config, clock_ms, say=said.append, pace=pace
+        )
+        wait_for(lambda: len(said) == 1)
+        with MasterStage(tmp_path / "other", port=port) as other:
+            fill(other.log, 5)
+            following.hurry()
+            other.wait_for_ack(other.log.end_offset)
+        following.stop()
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """
+    Waits until something is so.
+    """
+    until_ms = clock_ms() + WAIT_MS
+    while not is_so():
+        assert clock_ms() < until_ms
+        threading.Event().wait(0.001)
 
 
 def test_a_store_that_cannot_be_used_is_a_problem_that_is_kept(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ class TestHandshake:
         """
         RMQ-R150, RMQ-R199: no names are told, so a wipe needs more than a permission.
         """
-        wiping = replace(TERMS, may_wipe=True)
+        wiping = replace(TERMS, may_wipe=lambda: True)
         for config, start, is_wiped in ((TERMS, 24, False), (wiping, 16, False)):
             master = Master(ShortLog(BYTES, history((1, 0))), config)
             master.say(LegacyEpochs(64, 3, ((3, start),)))
@@ -170,6 +170,19 @@ class TestHandshake:
 
         assert [Wipe()] == master.effects(Wipe)
         assert [0] == master.reports()
+
+    def test_the_permission_to_wipe_is_asked_after_the_promise(self) -> None:
+        """
+        B15: the promise takes as long as a disk, and the set may change meanwhile.
+        """
+        log = ShortLog(BYTES, history((1, 0)))
+        wiping = replace(TERMS, may_wipe=lambda: log.promised < 3)
+        master = Master(log, wiping)
+        master.say(LegacyEpochs(64, 3, ((3, 24),)))
+
+        assert 3 == log.promised
+        assert [] == master.effects(Wipe)
+        assert BYTES == bytes(log.data)
 
     def test_no_answer_ends_the_link(self) -> None:
         """

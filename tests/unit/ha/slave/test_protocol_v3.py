@@ -230,11 +230,25 @@ class TestHandshake:
         RMQ-R150: then it begins as an empty log does.
         """
         log = ShortLog(BYTES, history((2, 0)))
-        master = Master(log, replace(TERMS, may_wipe=True))
+        master = Master(log, replace(TERMS, may_wipe=lambda: True))
         master.say(SHAKE, EPOCHS)
 
         assert Wipe() in master.owner.done
         assert TruncateOutcome.EMPTY is master.last().outcome
+
+    def test_the_permission_to_wipe_is_asked_when_the_wipe_is_decided(self) -> None:
+        """
+        B15: the set may have changed since the link began.
+        """
+        answers = [True]
+        log = ShortLog(BYTES, history((2, 0)))
+        master = Master(log, replace(TERMS, may_wipe=lambda: answers[-1]))
+        master.say(SHAKE)
+        answers.append(False)
+        master.say(EPOCHS)
+
+        assert TruncateOutcome.NO_COMMON_POINT is master.last().outcome
+        assert BYTES == bytes(log.data)
 
     def test_a_refusal_may_come_instead_of_data(self) -> None:
         """

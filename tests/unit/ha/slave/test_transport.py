@@ -208,3 +208,70 @@ def test_a_wish_to_stop_ends_the_connecting(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.raises(StreamLost, match="the follower stops"),
     ):
         connect("127.0.0.1", port, is_stopping.is_set, lambda: 0)
+
+
+@contextmanager
+def slow_resolver() -> Iterator[Callable[..., NoReturn]]:
+    """
+    Resolves no name before the test is over.
+    """
+    is_over = threading.Event()
+
+    def resolve(*_: object, **__: object) -> NoReturn:
+        is_over.wait()
+        raise OSError("too late")
+
+    yield resolve
+    is_over.set()
+
+
+def test_a_name_that_resolves_slowly_does_not_hold_a_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    B13: each change of roles waits for the follower to stop.
+    """
+    monkeypatch.setattr(module, "SLICE_MS", 1)
+    with (
+        slow_resolver() as resolve,
+        pytest.raises(StreamLost, match="the follower stops"),
+    ):
+        connect("a.name", 1, lambda: True, Clock(), resolve)
+
+
+def test_a_name_that_does_not_resolve_is_given_up_after_five_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    By the clock that was given; the next link resolves it again.
+    """
+    monkeypatch.setattr(module, "SLICE_MS", 1)
+    clock = Clock()
+    with (
+        slow_resolver() as resolve,
+        pytest.raises(StreamLost, match=r"a\.name: the name was not resolved within 5"),
+    ):
+        connect("a.name", 1, lambda: False, clock, resolve)
+
+    assert 5000 <= clock.now_ms <= 8000
+
+
+def test_an_address_is_not_resolved() -> None:
+    """
+    No thread begins for it.
+    """
+
+    def resolve(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("an address needs no name server")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect("127.0.0.1", port, lambda: False, Clock(), resolve).close()
+
+
+def test_a_name_that_is_none_is_said() -> None:
+    """
+    The resolver of Python raises another error for a label that is too long.
+    """
+    with pytest.raises(StreamLost, match=r"aaa.*: "):
+        connect("a" * 70 + ".b", 1, lambda: False, Clock())
