@@ -24,6 +24,7 @@ Exit codes:
 _PLACES = {
     "admin": "pystore.cli.admin:admin",
     "append": "pystore.cli.append:append",
+    "broker": "pystore.cli.broker:broker",
     "compare": "pystore.cli.compare:compare",
     "controller": "pystore.cli.controller:controller",
     "demo": "pystore.cli.demo:demo",

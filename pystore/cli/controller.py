@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import resource
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from pystore.cli.lib.interrupt import service_exit_code, signals_to_handle
+from pystore.cli.lib.exit_codes import DONE
+from pystore.cli.lib.service import allow_files, run_until_signal, say
 from pystore.controller.server.config import (
     ConfigFile,
     ControllerConfig,
@@ -23,13 +21,10 @@ from pystore.controller.server.config import (
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
-from pystore.remoting.limits import RemotingLimits
+from pystore.fs.toml_file import read_toml_text
 from pystore.rocketmq.properties_file import read_properties_file
 
 __all__ = ["controller"]
-
-_FILES_BESIDE = 1000
-"""Open files that are not connections."""
 
 _EXAMPLE = """\b
 Example: one controller for brokers on this machine
@@ -86,26 +81,19 @@ def controller(config: Path | None, **options: str | None) -> int:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
     for line in said:
-        _say(line)
-    _allow_files()
+        say(line)
+    allow_files()
     # kazoo logs each attempt to connect; our own lines report the problem once.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    return asyncio.run(_serve(Controller(settings, open_store, _say)))
+    node = Controller(settings, open_store, say)
 
+    def ready(address: str) -> None:
+        click.echo(f"pystore controller listens on {address}")
+        if node.names.address:
+            click.echo(f"pystore name server listens on {node.names.address}")
 
-def _allow_files() -> None:
-    """
-    Raises the limit of open files: each connection needs one, and 1024 is a common
-    limit.
-    """
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = RemotingLimits().connections_max + _FILES_BESIDE
-    if most != resource.RLIM_INFINITY:
-        wanted = min(wanted, most)
-    if allowed != resource.RLIM_INFINITY and allowed < wanted:
-        # macOS may refuse the allowed maximum; then fewer brokers can connect.
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    code = run_until_signal(node.run(ready))
+    return DONE if code is None else code
 
 
 def _settings(
@@ -132,44 +120,4 @@ def _settings(
 def _read_config(path: Path) -> ConfigFile:
     if path.suffix != ".toml":
         return settings_of_properties(read_properties_file(path), str(path))
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidError(
-            f"{path} is not a TOML file: the byte at offset {error.start} is not UTF-8"
-        ) from error
-    return parse_toml(text, str(path))
-
-
-def _say(line: str) -> None:
-    try:
-        click.echo(f"pystore: {line}", err=True)
-    except OSError:
-        # The log may be on a full disk: serving brokers is more important.
-        return
-
-
-async def _serve(node: Controller) -> int:
-    loop = asyncio.get_running_loop()
-
-    def ready(address: str) -> None:
-        click.echo(f"pystore controller listens on {address}")
-        if node.names.address:
-            click.echo(f"pystore name server listens on {node.names.address}")
-
-    running = asyncio.ensure_future(node.run(ready))
-    numbers: list[int] = []
-
-    def stop(number: int) -> None:
-        numbers.append(number)
-        running.cancel()
-
-    for number in signals_to_handle():
-        loop.add_signal_handler(number, stop, number)
-    try:
-        await running
-    except asyncio.CancelledError:
-        # A signal; all answered commits are on disk.
-        if not numbers:
-            raise
-    return service_exit_code(numbers[0])
+    return parse_toml(read_toml_text(path), str(path))

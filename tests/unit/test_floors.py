@@ -72,15 +72,19 @@ FLOORS = {
 # The modules that may use sockets, threads, clocks and chance. For all others time and
 # randomness are arguments, so that tests choose them.
 RIM = {
+    "pystore.broker.control_client",
+    "pystore.broker.control_server",
+    "pystore.broker.control_socket",
     "pystore.broker.controller_gateway",
     "pystore.broker.heartbeats",
+    "pystore.broker.host",
     "pystore.broker.node",
     "pystore.broker.routes",
     "pystore.cli.admin.client",
     "pystore.cli.admin.controllers",
     "pystore.cli.admin.sets",
-    "pystore.cli.controller",
     "pystore.cli.lib.progress",
+    "pystore.cli.lib.service",
     "pystore.cli.replica",
     "pystore.cli.spark.export",
     "pystore.cli.spark.verify",

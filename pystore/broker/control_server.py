@@ -1,0 +1,204 @@
+"""
+The server of the control socket.
+
+The event loop reads frames and writes answers; a request is carried out in a thread of
+a pool of its own, which has a thread for each connection that may be open. So a request
+that waits for replicas delays no other. Frames are read only while there is room for
+their bytes, and half a frame has one deadline.
+
+Source: docs/operations.md, *The control socket*.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pystore.broker.control_protocol import (
+    HEAD_BYTES,
+    ControlCode,
+    ControlError,
+    ControlLimits,
+    content_size,
+    encode_frame,
+    refusal,
+)
+from pystore.broker.control_socket import ControlSocket
+from pystore.errors import RemoteViolation
+
+__all__ = ["ControlServer"]
+
+
+class _ByteBudget:
+    """
+    The bytes of requests under way. One event loop.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._changed = asyncio.Condition()
+
+    async def take(self, size: int) -> None:
+        """
+        Waits until there is room.
+        """
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._left >= size)
+            self._left -= size
+
+    async def give_back(self, size: int) -> None:
+        """
+        Makes room for others.
+        """
+        async with self._changed:
+            self._left += size
+            self._changed.notify_all()
+
+
+class _Peer:
+    """
+    One connection.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+        self.task = asyncio.current_task()
+        self.is_idle = True
+
+
+class ControlServer:
+    """
+    Serves the control socket from `start` to `close`. One event loop.
+
+    Args:
+        path: of the socket.
+        answer: carries out the content of a frame and returns that of the answer; in
+            any thread.
+        limits: of memory and time.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        answer: Callable[[bytes], bytes],
+        limits: ControlLimits | None = None,
+    ) -> None:
+        self._path = path
+        self._answer = answer
+        self._limits = limits or ControlLimits()
+        # The order is that of the last requests: the first one is idle the longest.
+        self._peers: dict[_Peer, None] = {}
+        self._budget = _ByteBudget(self._limits.bytes_max)
+        self._threads = ThreadPoolExecutor(
+            self._limits.connections_max, "pystore-control"
+        )
+        self._socket: ControlSocket | None = None
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """
+        Listens.
+
+        Raises:
+            PystoreError: as `ControlSocket`.
+        """
+        self._socket = ControlSocket(self._path)
+        try:
+            self._server = await asyncio.start_unix_server(
+                self._serve, sock=self._socket.listener
+            )
+        except BaseException:
+            # Any error: the file is removed.
+            self._socket.close()
+            raise
+
+    async def close(self) -> None:
+        """
+        Removes the file, and closes all connections. Idempotent.
+        """
+        if self._server is not None:
+            self._server.close()
+        if self._socket is not None:
+            self._socket.close()
+        tasks = [one.task for one in self._peers if one.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._socket = self._server = None
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        peer = _Peer(writer)
+        # `drain` waits until the peer has all of an answer.
+        writer.transport.set_write_buffer_limits(0)
+        try:
+            if not self._has_room():
+                busy = ControlError(
+                    ControlCode.BUSY,
+                    f"{len(self._peers)} connections are open, each with a request",
+                )
+                await self._send(peer, refusal(busy))
+                return
+            self._peers[peer] = None
+            while await self._serve_one(peer, reader):
+                self._peers.pop(peer)
+                self._peers[peer] = None
+        except (OSError, asyncio.IncompleteReadError, TimeoutError):
+            # The peer has gone, or is too slow.
+            return
+        finally:
+            self._peers.pop(peer, None)
+            # All answers were sent, or the peer does not read them.
+            writer.transport.abort()
+
+    def _has_room(self) -> bool:
+        """
+        Whether one more connection has a place; if need be, an idle one is closed.
+        """
+        if len(self._peers) < self._limits.connections_max:
+            return True
+        idle = next((one for one in self._peers if one.is_idle), None)
+        if idle is None:
+            return False
+        del self._peers[idle]
+        idle.writer.transport.abort()
+        return True
+
+    async def _serve_one(self, peer: _Peer, reader: asyncio.StreamReader) -> bool:
+        """
+        Serves one request; returns whether the connection goes on.
+        """
+        first = await reader.read(1)
+        if not first:
+            return False
+        peer.is_idle = False
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.frame_timeout_ms / 1000):
+                head = first + await reader.readexactly(HEAD_BYTES - 1)
+                wanted = content_size(head, self._limits.frame_bytes_max)
+                await self._budget.take(wanted)
+                size = wanted
+                content = await reader.readexactly(wanted)
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(self._threads, self._answer, content)
+            await self._send(peer, answer)
+        except RemoteViolation as error:
+            # Where the next frame would begin is not known.
+            bad = ControlError(ControlCode.BAD_REQUEST, str(error))
+            await self._send(peer, refusal(bad))
+            return False
+        finally:
+            if size:
+                await self._budget.give_back(size)
+        peer.is_idle = True
+        return True
+
+    async def _send(self, peer: _Peer, answer: bytes) -> None:
+        async with asyncio.timeout(self._limits.send_timeout_ms / 1000):
+            peer.writer.write(encode_frame(answer))
+            await peer.writer.drain()
