@@ -1,0 +1,150 @@
+"""
+``pystore broker -c`` under ``pystore controller``: processes all, asked over their
+sockets. What was acknowledged is there after the master was killed.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lib.broker_process import BrokerProcess, node_text, until
+from lib.command_line import run, run_process
+from lib.controller.controller_process import ControllerProcess
+
+from pystore.broker.control_protocol import ControlCode, ControlError
+
+BATCH = 40
+
+
+def bodies_of(first: int) -> list[bytes]:
+    """
+    The bodies of one batch.
+    """
+    return [b"body %d" % number for number in range(first, first + BATCH)]
+
+
+def append(broker: BrokerProcess, first: int) -> dict[str, Any]:
+    """
+    Appends one batch with the ack `all`; returns the answer.
+    """
+    with broker.client() as client:
+        return client.append("t", bodies_of(first), ack="all", timeout_ms=20_000)
+
+
+def records(broker: BrokerProcess, end: int) -> list[dict[str, Any]]:
+    """
+    All records of a broker, once it knows them as confirmed.
+    """
+    until(lambda: broker.status()["confirmOffset"] == end)
+    with broker.client() as client:
+        return list(client.records())
+
+
+def test_what_all_acknowledged_outlives_the_master(tmp_path: Path) -> None:
+    """
+    Three brokers, of which two must have each record. The master is killed, another one
+    is elected and appends, the killed one follows it, and all three have the same
+    records.
+    """
+    with ExitStack() as stack:
+        words = ("--store", tmp_path / "records")
+        controller = stack.enter_context(ControllerProcess(*words))
+        brokers = [
+            stack.enter_context(
+                BrokerProcess.of(
+                    tmp_path,
+                    name,
+                    node_text(
+                        tmp_path / name,
+                        controller.address,
+                        name=name,
+                        minInSyncReplicas=2,
+                    ),
+                )
+            )
+            for name in ("one", "two", "three")
+        ]
+        assert "pystore broker one listens on 127.0.0.1:" in brokers[0].ready[0]
+        is_master = lambda: next(  # noqa: E731
+            (
+                one
+                for one in brokers
+                if one.child.poll() is None and one.status()["role"] == "master"
+            ),
+            None,
+        )
+        first: BrokerProcess = until(is_master)
+        first.await_role("master", syncStateSet=[1, 2, 3])
+
+        answers = [append(first, number) for number in range(0, 5 * BATCH, BATCH)]
+        assert [[1, 2, 3]] * 5 == [one["receivedBy"] for one in answers]
+        first.kill()
+        heir: BrokerProcess = until(is_master)
+        assert heir is not first
+        until(lambda: len(heir.status()["syncStateSet"]) == 2)
+        answers += [
+            append(heir, number) for number in range(5 * BATCH, 9 * BATCH, BATCH)
+        ]
+
+        # It finds the socket that the killed process left.
+        first.restart()
+        first.await_role("following")
+        heir.await_role("master", syncStateSet=[1, 2, 3])
+        _refused_by_a_slave(first, heir)
+
+        offsets = [offset for one in answers for offset in one["offsets"]]
+        expected = [
+            body.decode() for n in range(0, 9 * BATCH, BATCH) for body in bodies_of(n)
+        ]
+        for broker in brokers:
+            found = records(broker, answers[-1]["endOffset"])
+            assert expected == [one["body"] for one in found]
+            assert offsets == [one["offset"] for one in found]
+            assert list(range(9 * BATCH)) == [one["queueOffset"] for one in found]
+        assert [0, 0, 0] == [broker.stop() for broker in brokers]
+
+
+def _refused_by_a_slave(slave: BrokerProcess, master: BrokerProcess) -> None:
+    now = master.status()
+    with pytest.raises(ControlError) as caught:
+        append(slave, 0)
+    error = caught.value
+    assert ControlCode.NOT_MASTER is error.code
+    assert now["brokerId"] == error.answer["masterId"]
+    assert now["address"] == error.answer["masterAddress"]
+    assert now["address"] in str(error)
+
+
+def test_the_commands_append_and_read_as_those_of_a_store(tmp_path: Path) -> None:
+    """
+    One record for each line; what is read is what `pystore dump` prints of the closed
+    store.
+    """
+    with (
+        ControllerProcess("--store", tmp_path / "records") as controller,
+        BrokerProcess.of(
+            tmp_path, "s", node_text(tmp_path / "s", controller.address)
+        ) as broker,
+    ):
+        broker.await_role("master")
+        socket = ("--socket", tmp_path / "s.sock")
+        words = ("append", *socket, "--topic", "t", "--tags", "x", "--json")
+        lines = b"".join(b"line %d\n" % number for number in range(1000))
+        appended = run_process("broker", *words, stdin=lines)
+        assert (0, b"") == (appended.returncode, appended.stderr)
+        assert 1000 == json.loads(appended.stdout)["records"]
+        status = run("broker", "status", *socket)
+        assert (0, 3) == (status.exit_code, len(status.output.splitlines()))
+        read = run("broker", "read", *socket, "--bodies")
+        queue = run("broker", "read", *socket, "--topic", "t", "--bodies")
+        rest = run("broker", "read", *socket, "--topic", "t", "--queue-offset", "990")
+        assert 0 == broker.stop()
+        assert not (tmp_path / "s.sock").exists()
+        dumped = run("dump", tmp_path / "s", "--bodies")
+
+    assert dumped.output == read.output == queue.output
+    assert 10 == len(rest.output.splitlines())
