@@ -144,8 +144,9 @@ class ControlServer:
                 await self._send(peer, refusal(busy))
                 return
             self._peers[peer] = None
-            while await self._serve_one(peer, reader):
-                self._peers.pop(peer)
+            while await self._serve_one(peer, reader) and peer in self._peers:
+                # The newest one now.
+                del self._peers[peer]
                 self._peers[peer] = None
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             # The peer has gone, or is too slow.

@@ -1,8 +1,8 @@
 """
 The file of the control socket: made with mode 0600, and replaced only if it is dead.
 
-Its mode is the only protection: whoever may open it may append. So it has the mode from
-its first moment on, not from a later call. A file that a killed process left answers no
+Its mode is the only protection: each user who may open it may append. So it has the
+mode from its first moment on, not from a later call. A file that a killed process left answers no
 connection and is replaced; between the check and the new file, the lock of its
 directory keeps every other starting process out.
 """
@@ -129,7 +129,7 @@ def _is_alive(path: Path) -> bool:
         try:
             probe.connect(os.fspath(path))
         except (ConnectionRefusedError, FileNotFoundError):
-            # Nobody listens any more.
+            # No process listens there any more.
             return False
         except (TimeoutError, BlockingIOError):
             # It has more connections waiting than it accepts.

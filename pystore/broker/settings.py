@@ -45,6 +45,8 @@ _Value = TypeVar("_Value")
 _INT_MAX = (1 << 31) - 1
 _DRAIN_MS = 3_000
 _RULES = ("minInSyncReplicas", "haMaxTimeSlaveNotCatchup", "checkSyncStateSetPeriod")
+_OURS = {"brokerIP1": "address", "listenPort": "address", "storePathRootDir": "store"}
+"""RocketMQ's settings for which a TOML file has a name of its own."""
 _TRUTHS = {"true": True, "false": False}
 _MS, _BYTES = "a number of milliseconds", "a number of bytes"
 _PORT_MAX = (1 << 16) - 1
@@ -219,8 +221,8 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
         port = texts.number("listenPort", 10911, "a port", _PORT_MAX)
         host = f"[{host}]" if ":" in host else host
         texts.values["address"] = f"{host}:{port}"
-    if "store" not in texts.values and "storePathRootDir" in texts.values:
-        texts.values["store"] = texts.values["storePathRootDir"]
+    if "store" not in texts.values:
+        texts.values["store"] = texts.text("storePathRootDir")
     _check_places(texts)
     # RocketMQ's default: its configuration says it by saying nothing.
     texts.values.setdefault("mappedFileSizeConsumeQueue", "6000000")
@@ -311,7 +313,7 @@ def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
     texts = {}
     for name, value in table.items():
         if name not in keys:
-            near = get_close_matches(name, keys, 1, 0)[0]
+            near = _OURS.get(name) or get_close_matches(name, keys, 1, 0)[0]
             raise InvalidError(
                 f"{place}: {name} is no setting here: did you mean {near}?"
             )

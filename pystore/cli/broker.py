@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,9 @@ def _read_config(path: Path) -> HostConfig:
 
 
 def _ready(node: NodeSettings) -> None:
-    click.echo(f"pystore broker {node.name} listens on {node.config.address}")
-    sys.stdout.flush()
+    # Whatever reads the lines may have gone: serving is more important.
+    with suppress(OSError):
+        click.echo(f"pystore broker {node.name} listens on {node.config.address}")
 
 
 _socket = click.option(

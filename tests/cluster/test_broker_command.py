@@ -6,6 +6,7 @@ sockets. What was acknowledged is there after the master was killed.
 from __future__ import annotations
 
 import json
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,46 @@ def _refused_by_a_slave(slave: BrokerProcess, master: BrokerProcess) -> None:
     assert now["brokerId"] == error.answer["masterId"]
     assert now["address"] == error.answer["masterAddress"]
     assert now["address"] in str(error)
+
+
+def test_an_ack_that_is_not_reached_says_where_the_records_are(tmp_path: Path) -> None:
+    """
+    The slave stands still. No reader gets the records until it has them, too.
+    """
+    with ExitStack() as stack:
+        words = ("--store", tmp_path / "records")
+        controller = stack.enter_context(ControllerProcess(*words))
+        one, two = (
+            stack.enter_context(
+                BrokerProcess.of(
+                    tmp_path, name, node_text(tmp_path / name, controller.address)
+                )
+            )
+            for name in ("one", "two")
+        )
+        both = (one, two)
+        master = until(
+            lambda: next((b for b in both if b.status()["role"] == "master"), None)
+        )
+        (slave,) = {*both} - {master}
+        master.await_role("master", syncStateSet=[1, 2])
+        slave.child.send_signal(signal.SIGSTOP)
+        with master.client() as client, pytest.raises(ControlError) as caught:
+            client.append("t", [b"a", b"b"], timeout_ms=100)
+        found = caught.value.answer
+        assert ControlCode.NOT_REACHED is caught.value.code
+        assert ("timed-out", "all", 2) == (
+            found["outcome"],
+            found["promised"],
+            found["records"],
+        )
+        assert [master.status()["brokerId"]] == found["receivedBy"]
+        with master.client() as client:
+            assert [] == client.read()["records"]
+        slave.child.send_signal(signal.SIGCONT)
+        for broker in both:
+            read = records(broker, found["endOffset"])
+            assert found["offsets"] == [one["offset"] for one in read]
 
 
 def test_the_commands_append_and_read_as_those_of_a_store(tmp_path: Path) -> None:
