@@ -2,7 +2,7 @@
 Records of a node as lines of JSON, up to the confirm offset and never beyond it: what
 is above may still be lost.
 
-Bytes are read as copies. A view would hold up a cut of the log (B14), and a file that
+Bytes are read as copies. A view would hold up a cut of the log, and a file that
 another program makes shorter would end the process.
 
 Any thread; each call has a buffer of its own.

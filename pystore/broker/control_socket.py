@@ -2,9 +2,9 @@
 The file of the control socket: made with mode 0600, and replaced only if it is dead.
 
 Its mode is the only protection: each user who may open it may append. So it has the
-mode from its first moment on, not from a later call. A file that a killed process left answers no
-connection and is replaced; between the check and the new file, the lock of its
-directory keeps every other starting process out.
+mode from its first moment on, not from a later call. A file that a killed process left
+answers no connection and is replaced; between the check and the new file, the lock of
+its directory keeps every other starting process out.
 """
 
 from __future__ import annotations

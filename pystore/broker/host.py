@@ -5,7 +5,7 @@ control socket, and closes all of them.
 A node that cannot start, or that ends because of an error, is reported and closed; the
 others go on. When no node is left, the host ends.
 
-Source: docs/operations.md, *Running brokers*; B13.
+Source: docs/operations.md, *Running brokers*.
 """
 
 from __future__ import annotations

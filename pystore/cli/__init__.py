@@ -53,5 +53,5 @@ def main() -> None:
     A crash-safe commit log, byte-compatible with RocketMQ 5.
 
     STORE is the root directory of a store, which holds commitlog/. RocketMQ may have
-    written it. Only append, doctor, recover and replica change a store.
+    written it. Only append, broker, doctor, recover and replica change a store.
     """

@@ -63,15 +63,8 @@ def test_requests_name_the_node_and_encode_bodies(tmp_path: Path) -> None:
     """
     A body is text if it is UTF-8, else Base64.
     """
-    with (
-        host(
-            tmp_path, [{"nodes": [{"node": "n"}]}, {"records": 2}, {"records": []}]
-        ) as (
-            path,
-            sent,
-        ),
-        ControlClient(path, "n") as client,
-    ):
+    answers: list[Json | bytes] = [{"nodes": [{"node": "n"}]}, {"records": 2}, {}]
+    with host(tmp_path, answers) as (path, sent), ControlClient(path, "n") as client:
         assert [{"node": "n"}] == client.status()
         done = client.append("t", [b"a", b"\xff"], queue_id=2, keys="k", tags="x")
         assert 2 == done["records"]
@@ -101,13 +94,14 @@ def test_records_are_read_part_by_part(
     """
     Until there are no more.
     """
+    rows: list[Json] = [{"offset": number} for number in range(3)]
     answers: list[Json | bytes] = [
-        {"records": [1, 2], name: 20},
-        {"records": [3], name: 30},
+        {"records": rows[:2], name: 20},
+        {"records": rows[2:], name: 30},
         {"records": [], name: 30},
     ]
     with host(tmp_path, answers) as (path, sent), ControlClient(path) as client:
-        assert [1, 2, 3] == list(client.records(**more))
+        assert rows == list(client.records(**more))
 
     assert [None, 20, 30] == [one.get(key) for one in sent]
 
