@@ -158,7 +158,7 @@ class ControlClient:
             found = self.read(offset, **more)
             yield from found["records"]
             if "topic" in more:
-                before, after = more.get("queueOffset", 0), found["nextQueueOffset"]
+                before, after = more.get("queueOffset"), found["nextQueueOffset"]
                 more["queueOffset"] = after
             else:
                 before, after = offset, found["nextOffset"]

@@ -15,10 +15,10 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 from pystore.errors import InvalidError, PystoreError, RemoteViolation
-from pystore.remoting.json_body import parse_body, read_object
+from pystore.remoting.json_body import read_object
 from pystore.text import SCHEMA_VERSION
 
 __all__ = [
@@ -162,7 +162,16 @@ def parse_content(content: bytes) -> dict[str, Any]:
     Raises:
         RemoteViolation: it is none.
     """
-    return read_object(parse_body(content), "frame")
+    try:
+        value: object = json.loads(content.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        # The text names the position; or it is not UTF-8, or nested too deeply.
+        raise RemoteViolation(f"the content is not JSON: {error}") from error
+    return read_object(value, "frame")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
 
 
 def encode_answer(values: Mapping[str, Any]) -> bytes:

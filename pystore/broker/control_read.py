@@ -92,7 +92,12 @@ def read_log(store: Store, offset: int, bytes_max: int, *, bodies: bool) -> Read
 
 
 def read_queue(
-    store: Store, queue: tuple[str, int], offset: int, bytes_max: int, *, bodies: bool
+    store: Store,
+    queue: tuple[str, int],
+    offset: int | None,
+    bytes_max: int,
+    *,
+    bodies: bool,
 ) -> ReadLines:
     """
     Reads records in the order of their queue.
@@ -100,7 +105,7 @@ def read_queue(
     Args:
         store: open.
         queue: topic and queue id.
-        offset: the queue offset of the first record.
+        offset: the queue offset of the first record; ``None``: that of the queue.
         bytes_max: of the records; the first one is read however long it is.
         bodies: with their bodies.
 
@@ -111,6 +116,7 @@ def read_queue(
     confirm = store.log.confirm_offset
     lines = RecordLines(bodies=bodies)
     first, last = store.queue_range(*queue)
+    offset = first if offset is None else offset
     if not first <= offset <= last:
         raise OffsetOutOfRange(
             f"queue offset {offset} is not within {first} and {last}", offset=offset

@@ -193,12 +193,14 @@ class ControlRequests:
         bodies = _value(request, "bodies", default=True)
         if "topic" in request:
             queue = read_value(request, "topic", str), _value(request, "queueId", 0)
-            at = _value(request, "queueOffset", 0)
+            at = None
+            if "queueOffset" in request:
+                at = read_value(request, "queueOffset", int)
             found = read_queue(log.store, queue, at, size, bodies=bodies)
             name = "nextQueueOffset"
         else:
-            at = _value(request, "offset", log.log().min_offset)
-            found = read_log(log.store, at, size, bodies=bodies)
+            start = _value(request, "offset", log.log().min_offset)
+            found = read_log(log.store, start, size, bodies=bodies)
             name = "nextOffset"
         head = encode_answer(
             {

@@ -33,28 +33,45 @@ __all__ = ["ControlServer"]
 
 class _ByteBudget:
     """
-    The bytes of requests under way. One event loop.
+    The bytes of requests under way. A short request passes a long one that waits. One
+    event loop.
     """
 
     def __init__(self, size: int) -> None:
         self._left = size
-        self._changed = asyncio.Condition()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def take(self, size: int) -> None:
         """
         Waits until there is room.
         """
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._left >= size)
+        if size <= self._left:
             self._left -= size
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            # The deadline, or the end; perhaps its turn had just come.
+            if not turn.cancelled():
+                self.give_back(size)
+            raise
 
-    async def give_back(self, size: int) -> None:
+    def give_back(self, size: int) -> None:
         """
         Makes room for others.
         """
-        async with self._changed:
-            self._left += size
-            self._changed.notify_all()
+        self._left += size
+        waiting, self._waiting = self._waiting, []
+        for wanted, turn in waiting:
+            if turn.done():
+                continue  # cancelled
+            if wanted <= self._left:
+                self._left -= wanted
+                turn.set_result(None)
+            else:
+                self._waiting.append((wanted, turn))
 
 
 class _Peer:
@@ -137,11 +154,8 @@ class ControlServer:
         writer.transport.set_write_buffer_limits(0)
         try:
             if not self._has_room():
-                busy = ControlError(
-                    ControlCode.BUSY,
-                    f"{len(self._peers)} connections are open, each with a request",
-                )
-                await self._send(peer, refusal(busy))
+                text = f"{len(self._peers)} connections are open, each with a request"
+                await self._refuse(peer, ControlCode.BUSY, text)
                 return
             self._peers[peer] = None
             while await self._serve_one(peer, reader) and peer in self._peers:
@@ -177,27 +191,39 @@ class ControlServer:
         if not first:
             return False
         peer.is_idle = False
-        size = 0
+        wanted = held = 0
         try:
             async with asyncio.timeout(self._limits.frame_timeout_ms / 1000):
                 head = first + await reader.readexactly(HEAD_BYTES - 1)
                 wanted = content_size(head, self._limits.frame_bytes_max)
                 await self._budget.take(wanted)
-                size = wanted
+                held = wanted
                 content = await reader.readexactly(wanted)
+        except (RemoteViolation, TimeoutError) as error:
+            # A wrong size, half a frame, or no room for its bytes. Where the next
+            # frame would begin is not known.
+            self._budget.give_back(held)
+            if isinstance(error, RemoteViolation):
+                await self._refuse(peer, ControlCode.BAD_REQUEST, str(error))
+            elif wanted and not held:
+                text = f"no room for a request of {wanted} bytes beside the others"
+                await self._refuse(peer, ControlCode.BUSY, text)
+            return False
+        except BaseException:
+            # The peer has gone, or the server closes.
+            self._budget.give_back(held)
+            raise
+        try:
             loop = asyncio.get_running_loop()
             answer = await loop.run_in_executor(self._threads, self._answer, content)
             await self._send(peer, answer)
-        except RemoteViolation as error:
-            # Where the next frame would begin is not known.
-            bad = ControlError(ControlCode.BAD_REQUEST, str(error))
-            await self._send(peer, refusal(bad))
-            return False
         finally:
-            if size:
-                await self._budget.give_back(size)
+            self._budget.give_back(held)
         peer.is_idle = True
         return True
+
+    async def _refuse(self, peer: _Peer, code: ControlCode, text: str) -> None:
+        await self._send(peer, refusal(ControlError(code, text)))
 
     async def _send(self, peer: _Peer, answer: bytes) -> None:
         async with asyncio.timeout(self._limits.send_timeout_ms / 1000):

@@ -14,6 +14,7 @@ import pytest
 from pystore.broker.control_read import ReadLines, read_log, read_queue
 from pystore.errors import CorruptError, InvalidError, OffsetOutOfRange
 from pystore.message.message import Message
+from pystore.store.retention import Retention
 from pystore.store.store import Store
 
 SEGMENT = 1 << 14
@@ -160,6 +161,20 @@ def test_a_queue_ends_at_the_confirm_offset(store: Store) -> None:
             read = [one["offset"] for one in values(found)]
             assert offsets[queue_id:51:2] == read
             assert count == found.next_offset
+
+
+def test_a_queue_begins_with_its_first_record(store: Store) -> None:
+    """
+    Also after its first segments were deleted.
+    """
+    confirm(store, store.log.end_offset)
+    store.retain(Retention(total_bytes_max=3 * SEGMENT), 0)
+    first, last = store.queue_range("t", 0)
+    assert 0 < first
+    found = read_queue(store, ("t", 0), None, 1 << 20, bodies=False)
+    assert list(range(first, last)) == [one["queueOffset"] for one in values(found)]
+    with pytest.raises(OffsetOutOfRange):
+        read_queue(store, ("t", 0), first - 1, 1, bodies=False)
 
 
 @pytest.mark.parametrize(

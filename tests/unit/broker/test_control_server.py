@@ -288,6 +288,42 @@ def test_a_frame_waits_for_the_bytes_of_others(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_without_room_for_its_bytes_a_request_is_refused(tmp_path: Path) -> None:
+    """
+    After the time for a frame; the bytes that it waited for are not lost.
+    """
+    held = Held()
+
+    def work(path: Path) -> None:
+        long = encode_frame(b"x" * 700)
+        with connected(path) as one, connected(path) as two:
+            one.sendall(long)
+            held.await_begun()
+            two.sendall(long)
+            refused = answer_on(two)
+            assert refused is not None
+            assert "busy" == refused["error"]["code"]
+            assert "no room for a request of 700 bytes" in refused["error"]["text"]
+            assert answer_on(two) is None
+            held.may_go.set()
+            assert answer_on(one) == {"schemaVersion": 1}
+        with connected(path) as three:
+            three.sendall(long)
+            assert answer_on(three) == {"schemaVersion": 1}
+
+    async def main() -> None:
+        async with serving(
+            tmp_path,
+            held.answer,
+            frame_bytes_max=1000,
+            bytes_max=1000,
+            frame_timeout_ms=200,
+        ) as path:
+            await asyncio.to_thread(work, path)
+
+    asyncio.run(main())
+
+
 def test_a_peer_that_reads_nothing_is_closed(tmp_path: Path) -> None:
     """
     After the time for an answer.
