@@ -165,6 +165,9 @@ class ControlServer:
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             # The peer has gone, or is too slow.
             return
+        except asyncio.CancelledError:
+            # The server closes. asyncio reports a handler that ends as cancelled.
+            return
         finally:
             self._peers.pop(peer, None)
             # All answers were sent, or the peer does not read them.

@@ -19,7 +19,7 @@ from lib.command_line import PYSTORE
 from pystore.broker.control_client import ControlClient
 from pystore.errors import PystoreError
 
-__all__ = ["BrokerProcess", "free_port", "node_text", "until"]
+__all__ = ["PATIENCE_S", "BrokerProcess", "free_port", "node_text", "until"]
 
 PATIENCE_S = 60
 SEGMENT = 1 << 20
@@ -148,7 +148,9 @@ class BrokerProcess:
         Ends it by a signal, and returns the exit code.
         """
         self.child.send_signal(number)
-        return self._end()
+        code = self._end()
+        assert "Traceback" not in self.said, self.said
+        return code
 
     def wait(self) -> int:
         """

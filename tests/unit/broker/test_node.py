@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from cluster.proxy import Proxy
 from lib.controller.controller_server import running
 from lib.remoting.virtual_time_loop import move, run
@@ -19,7 +21,7 @@ from lib.store.stores import message
 
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
-from pystore.errors import FencedError
+from pystore.errors import ClosedError, FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
@@ -111,6 +113,47 @@ def test_a_node_alone_becomes_master_with_a_lease(tmp_path: Path) -> None:
             await until(lambda: (master.standing().lease_left_ms or 0) > 0)
             for ack in (Ack.LEADER, Ack.LEADER_SYNCED, Ack.ALL):
                 assert master.append(message(1), ack).is_reached
+
+    asyncio.run(main())
+
+
+def test_a_node_serves_until_it_is_closed(tmp_path: Path) -> None:
+    """
+    And not before it is started; it tells the newest master that it knows.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            async with node(tmp_path, "s", at.address) as one:
+                serving = asyncio.create_task(one.serve())
+                master, _ = await master_of(one)
+                assert one.newest is not None
+                assert one.log is master.log
+                assert (master.me, one.config.address) == (
+                    one.newest.master,
+                    one.newest.master_address,
+                )
+                assert not serving.done()
+            await asyncio.wait_for(serving, WAIT_S)
+            with pytest.raises(ClosedError, match="not started, or closed"):
+                await one.serve()
+
+    asyncio.run(main())
+
+
+def test_a_node_that_follows_its_controllers_no_more_says_why(tmp_path: Path) -> None:
+    """
+    Here its store belongs to another set.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            async with node(tmp_path, "s", at.address) as one:
+                await one.registered()
+            config = replace(one.config, broker_name="other")
+            async with BrokerNode(config, segment_size=SEGMENT) as renamed:
+                with pytest.raises(PystoreError, match="other"):
+                    await asyncio.wait_for(renamed.serve(), WAIT_S)
 
     asyncio.run(main())
 
