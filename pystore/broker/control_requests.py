@@ -187,7 +187,7 @@ class ControlRequests:
 
     def _read(self, hosted: HostedNode, request: dict[str, Any]) -> bytes:
         log = hosted.node.log
-        if log is None:
+        if log is None or hosted.failure:
             _not_registered(hosted)
         size = _number(request, "maxBytes", _READ_BYTES, _READ_BYTES_MAX)
         bodies = _value(request, "bodies", default=True)

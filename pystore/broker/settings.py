@@ -44,11 +44,15 @@ SOCKET_PATH_BYTES_MAX = 107
 _Value = TypeVar("_Value")
 _INT_MAX = (1 << 31) - 1
 _DRAIN_MS = 3_000
-_RULES = ("minInSyncReplicas", "haMaxTimeSlaveNotCatchup", "checkSyncStateSetPeriod")
 _OURS = {"brokerIP1": "address", "listenPort": "address", "storePathRootDir": "store"}
 """RocketMQ's settings for which a TOML file has a name of its own."""
 _TRUTHS = {"true": True, "false": False}
 _MS, _BYTES = "a number of milliseconds", "a number of bytes"
+_RULES = {
+    "minInSyncReplicas": "a number of replicas",
+    "haMaxTimeSlaveNotCatchup": _MS,
+    "checkSyncStateSetPeriod": _MS,
+}
 _PORT_MAX = (1 << 16) - 1
 _TIMES = {
     "brokerHeartbeatInterval": "heartbeat_ms",
@@ -401,8 +405,8 @@ def _timed(config: NodeConfig, texts: _Texts) -> NodeConfig:
 
 
 def _rules(texts: _Texts) -> SetRules:
-    for name in ("haMaxTimeSlaveNotCatchup", "checkSyncStateSetPeriod"):
-        texts.number(name, 1, _MS)
+    for name, unit in _RULES.items():
+        texts.number(name, 1, unit)
     try:
         rules = rules_of_rocketmq(texts.values)
     except InvalidError as error:
@@ -479,7 +483,8 @@ def _check_places(texts: _Texts) -> None:
             )
     address = texts.text("address")
     host, port = texts.parsed("address", parse_address)
-    if texts.values.get("haListenPort", "0") not in ("0", str(port + 1)):
+    # RocketMQ takes the port above for 0 and less.
+    if texts.values.get("haListenPort", "0") not in ("-1", "0", str(port + 1)):
         raise texts.fail(
             "haListenPort",
             f"slaves of {address} connect to port {port + 1}: remove the line",

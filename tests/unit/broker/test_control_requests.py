@@ -246,8 +246,9 @@ def test_a_node_that_is_not_registered_takes_and_gives_nothing(tmp_path: Path) -
             "no controller has given it" in found["text"],
         )
     hosted.failure = "its disk is gone"
-    found = ask(request="append", messages=messages("a"))["error"]
-    assert "s: its disk is gone" == found["text"]
+    for request in ("append", "read"):
+        found = ask(request=request, messages=messages("a"))["error"]
+        assert "s: its disk is gone" == found["text"]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,11 @@ def test_several_nodes_are_a_list() -> None:
         ),
         (f"{ONE}\nasyncLearner = 1", "f: asyncLearner=1: expected true or false"),
         (f"{ONE}\nhaMaxTimeSlaveNotCatchup = -1", "expected a number of milliseconds"),
-        (f"{ONE}\nminInSyncReplicas = 'x'", "f: minInSyncReplicas=x: not a number"),
+        (
+            f"{ONE}\nminInSyncReplicas = 'x'",
+            "f: minInSyncReplicas=x: expected a number of replicas",
+        ),
+        (f"{ONE}\nminInSyncReplicas = 0", "replicas, from 1 to"),
         (f"{ONE}\nmessageDelayLevel = '1y'", "f: messageDelayLevel=1y: .*'1y' is no"),
         (
             f"{ONE}\nbrokerHeartbeatInterval = 10000",
@@ -287,7 +291,10 @@ def test_a_disk_flush_of_rocketmq_is_no_ack() -> None:
         ({"storePathCommitLog": "/a,/b"}, "looks for commitlog in the store"),
         ({"storePathRootDir": ""}, "f: storePathRootDir is missing"),
         ({"controllerAddr": ""}, "f: controllerAddr is missing"),
-        ({"minInSyncReplicas": "x"}, "f: minInSyncReplicas=x: not a number"),
+        (
+            {"minInSyncReplicas": "x"},
+            "f: minInSyncReplicas=x: expected a number of replicas",
+        ),
     ],
 )
 def test_what_contradicts_controller_mode_is_refused_with_advice(

@@ -93,7 +93,7 @@ def test_a_node_that_cannot_start_is_one_line_and_exit_code_3(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("b.toml", "brokerName = 1\nadress = 'h:1'\n", "adress is no setting here"),
+        ("b.toml", "brokerName = 1\nadr = 'h:1'\n", "adr is no setting here"),
         ("b.toml", "brokerName", "b.toml: "),
         ("b.conf", "brokerName=b\nenableControllerMode=false\n", "set it to true"),
         ("b.conf", "{}", "is not name=value"),
