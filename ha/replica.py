@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
+    from pystore.core.log_writer import AppendPositions
     from pystore.core.options import LogArguments
     from pystore.store.commit_log import CommitLog
 
@@ -181,12 +182,20 @@ class Replica:
         return AppendResult(future.appended, future.wait(timeout_ms))
 
     def submit(
-        self, messages: Message | Iterable[Message], ack: Ack = Ack.ALL
+        self,
+        messages: Message | Iterable[Message],
+        ack: Ack = Ack.ALL,
+        positions: AppendPositions | None = None,
     ) -> AppendFuture:
         """
         Appends as `append` does, with the same checks, but without waiting: the
         future waits for the ack later. So one producer can have many appends under
         way.
+
+        Args:
+            messages: to append.
+            ack: that the future waits for.
+            positions: as in `pystore.store.commit_log.CommitLog.append_batch`.
 
         Raises:
             PystoreError: as `append`.
@@ -197,7 +206,7 @@ class Replica:
         appends = service.monitor.appends
         appends.check(ack)
         given = [messages] if isinstance(messages, Message) else messages
-        return appends.future(self._authority.append(given, ack), ack)
+        return appends.future(self._authority.append(given, ack, positions), ack)
 
     def wait_all(
         self, futures: Sequence[AppendFuture], timeout_ms: int = 3_000

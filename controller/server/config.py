@@ -10,12 +10,12 @@ Source: formats 4.11, 7.4; RMQ-R257.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from pystore.errors import InvalidError
+from pystore.fs.toml_file import parse_toml_text
 from pystore.net.address import parse_listen_address
 from pystore.remoting.fields import wire_name
 
@@ -184,13 +184,8 @@ def parse_toml(text: str, where: str) -> ConfigFile:
     Raises:
         InvalidError: the text is not TOML, or has tables.
     """
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        # The text names the line.
-        raise InvalidError(f"{where}: {error}") from error
     texts = {}
-    for name, value in found.items():
+    for name, value in parse_toml_text(text, where).items():
         if isinstance(value, bool):
             texts[name] = str(value).lower()
         elif isinstance(value, str | int):

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from pystore.bindings.ffi import NO_OFFSET, LocalAck
 from pystore.clocks import boottime_ns, wall_ms
-from pystore.core.log_writer import LogHandle
+from pystore.core.log_writer import AppendPositions, LogHandle
 from pystore.core.results import Appended
 from pystore.errors import FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
@@ -110,9 +110,19 @@ class WriteAuthority:
             self._handle.authority(epoch)
             self._handle = None
 
-    def append(self, messages: Iterable[Message], ack: Ack) -> Appended:
+    def append(
+        self,
+        messages: Iterable[Message],
+        ack: Ack,
+        positions: AppendPositions | None = None,
+    ) -> Appended:
         """
         Appends messages as the master: all or none, in one segment.
+
+        Args:
+            messages: to append.
+            ack: that they ask for.
+            positions: filled with the offsets of each record.
 
         Raises:
             FencedError: the mastership is over, or the lease that the ack needs. If it
@@ -129,7 +139,7 @@ class WriteAuthority:
             self._under_way += 1
         try:
             local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
-            return handle.append_batch(messages, local_ack)
+            return handle.append_batch(messages, local_ack, positions)
         finally:
             with self._changed:
                 self._under_way -= 1

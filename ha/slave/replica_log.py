@@ -166,6 +166,14 @@ class ReplicaLog:
         return self._store.log.writer
 
     @property
+    def store(self) -> Store:
+        """
+        The open store, to read from. `mend` replaces it, and what was read from before
+        raises `ClosedError` then.
+        """
+        return self._store
+
+    @property
     def problem(self) -> Exception | None:
         """
         Why the last maintenance of queues or bounds failed, or ``None``.

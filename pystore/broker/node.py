@@ -158,6 +158,36 @@ class BrokerNode:
             raise ClosedError("the broker was closed before it was registered")
         return self.replica
 
+    @property
+    def log(self) -> ReplicaLog | None:
+        """
+        The log of the store; ``None`` until it is open.
+        """
+        return self._log
+
+    @property
+    def newest(self) -> MasterInfo | None:
+        """
+        The newest master that controllers named; ``None``: none yet.
+        """
+        return self._newest
+
+    async def serve(self) -> None:
+        """
+        Waits until the broker follows its controllers no more, and raises why; returns
+        when it is closed.
+
+        Raises:
+            PystoreError: as `registered`.
+        """
+        running = self._running
+        if running is None:
+            raise ClosedError("the broker is not started, or closed")
+        await asyncio.wait((running,))
+        error = _error_of(running)
+        if error is not None:
+            raise error
+
     async def close(self, drain_ms: int = 0) -> None:
         """
         Ends the role, tells the controllers that a mastership is given up, and closes
@@ -289,9 +319,7 @@ class BrokerNode:
         """
         Tells why the broker follows its controllers no more; `registered` raises it.
         """
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = _error_of(task)
         if error is not None:
             self._tell(f"this broker follows its controllers no more: {error}")
 
@@ -325,6 +353,16 @@ class BrokerNode:
                 log.end_offset,
             ).encode(),
         )
+
+
+def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+    """
+    Returns why a finished task failed; of several reasons the first one.
+    """
+    error = None if task.cancelled() else task.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _stop(task: asyncio.Task[None] | None) -> None:

@@ -24,6 +24,7 @@ Exit codes:
 _PLACES = {
     "admin": "pystore.cli.admin:admin",
     "append": "pystore.cli.append:append",
+    "broker": "pystore.cli.broker:broker",
     "compare": "pystore.cli.compare:compare",
     "controller": "pystore.cli.controller:controller",
     "demo": "pystore.cli.demo:demo",
@@ -52,5 +53,5 @@ def main() -> None:
     A crash-safe commit log, byte-compatible with RocketMQ 5.
 
     STORE is the root directory of a store, which holds commitlog/. RocketMQ may have
-    written it. Only append, doctor, recover and replica change a store.
+    written it. Only append, broker, doctor, recover and replica change a store.
     """

@@ -83,6 +83,33 @@ class AckCount:
     error: str | None = None
     exit_code: int = DONE
 
+    def text(self, where: str) -> str:
+        """
+        Returns one line for people.
+
+        Args:
+            where: store, topic and queue, as far as they are of interest.
+        """
+        line = f"{count_text(self.records)} records acknowledged in {where}"
+        if self.first_offset is not None:
+            line += f": offsets {self.first_offset} to {self.end_offset}"
+        return line
+
+    def as_json(self, topic: str, queue_id: int, ack: str) -> dict[str, Any]:
+        """
+        Returns the values of ``--json``.
+        """
+        return {
+            "topic": topic,
+            "queueId": queue_id,
+            "ack": ack,
+            "records": self.records,
+            "bodyBytes": self.body_bytes,
+            "firstOffset": self.first_offset,
+            "endOffset": self.end_offset,
+            "error": self.error,
+        }
+
 
 @click.command(short_help="Append each line of standard input.", epilog=_EXAMPLE)
 @store_argument
@@ -141,9 +168,12 @@ def append(
     if acked.error is not None:
         click.echo(f"pystore: {acked.error}", err=True)
     if as_json:
-        echo_json({"store": str(store), **_json(route, acked), "recovery": recovery})
+        found = acked.as_json(topic, queue_id, ack)
+        echo_json({"store": str(store), **found, "recovery": recovery})
     else:
-        click.echo(_text(store, route, acked), err=acked.exit_code != DONE)
+        line = acked.text(f"{store}, topic {topic}, queue {queue_id}")
+        line += " (the rest is not stored)" if acked.error else ""
+        click.echo(line, err=acked.exit_code != DONE)
     return acked.exit_code
 
 
@@ -201,24 +231,3 @@ def _size(descriptor: int) -> int:
     """
     status = os.fstat(descriptor)
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
-def _text(store: Path, route: AppendRoute, acked: AckCount) -> str:
-    where = f"{store}, topic {route.topic}, queue {route.queue_id}"
-    line = f"{count_text(acked.records)} records acknowledged in {where}"
-    if acked.first_offset is not None:
-        line += f": offsets {acked.first_offset} to {acked.end_offset}"
-    return line + (" (the rest is not stored)" if acked.error else "")
-
-
-def _json(route: AppendRoute, acked: AckCount) -> dict[str, Any]:
-    return {
-        "topic": route.topic,
-        "queueId": route.queue_id,
-        "ack": route.ack,
-        "records": acked.records,
-        "bodyBytes": acked.body_bytes,
-        "firstOffset": acked.first_offset,
-        "endOffset": acked.end_offset,
-        "error": acked.error,
-    }

@@ -4,19 +4,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import resource
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from pystore.cli.lib.exit_codes import UNFINISHED
-from pystore.cli.lib.interrupt import service_exit_code, signals_to_handle
+from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.log_lines import LogLines
+from pystore.cli.lib.service import allow_files, run_until_signal
 from pystore.controller.server.config import (
     ConfigFile,
     ControllerConfig,
@@ -26,13 +23,10 @@ from pystore.controller.server.config import (
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
-from pystore.remoting.limits import RemotingLimits
+from pystore.fs.toml_file import read_toml_text
 from pystore.rocketmq.properties_file import read_properties_file
 
 __all__ = ["controller"]
-
-_FILES_BESIDE = 1000
-"""Open files that are not connections."""
 
 _EXAMPLE = """\b
 Example: one controller for brokers on this machine
@@ -91,7 +85,7 @@ def controller(config: Path | None, **options: str | None) -> int:
     lines = LogLines()
     for line in said:
         lines.say(line)
-    _allow_files()
+    allow_files()
     # kazoo logs each attempt to connect; our own lines report the problem once.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
 
@@ -102,25 +96,15 @@ def controller(config: Path | None, **options: str | None) -> int:
         os._exit(UNFINISHED)
 
     node = Controller(settings, open_store, lines.say, end=end)
-    try:
-        return asyncio.run(_serve(node))
-    finally:
-        lines.flush()
 
+    def ready(address: str) -> None:
+        click.echo(f"pystore controller listens on {address}")
+        if node.names.address:
+            click.echo(f"pystore name server listens on {node.names.address}")
 
-def _allow_files() -> None:
-    """
-    Raises the limit of open files: each connection needs one, and 1024 is a common
-    limit.
-    """
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = RemotingLimits().connections_max + _FILES_BESIDE
-    if most != resource.RLIM_INFINITY:
-        wanted = min(wanted, most)
-    if allowed != resource.RLIM_INFINITY and allowed < wanted:
-        # macOS may refuse the allowed maximum; then fewer brokers can connect.
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    with lines:
+        code = run_until_signal(node.run(ready))
+    return DONE if code is None else code
 
 
 def _settings(
@@ -147,36 +131,4 @@ def _settings(
 def _read_config(path: Path) -> ConfigFile:
     if path.suffix != ".toml":
         return settings_of_properties(read_properties_file(path), str(path))
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidError(
-            f"{path} is not a TOML file: the byte at offset {error.start} is not UTF-8"
-        ) from error
-    return parse_toml(text, str(path))
-
-
-async def _serve(node: Controller) -> int:
-    loop = asyncio.get_running_loop()
-
-    def ready(address: str) -> None:
-        click.echo(f"pystore controller listens on {address}")
-        if node.names.address:
-            click.echo(f"pystore name server listens on {node.names.address}")
-
-    running = asyncio.ensure_future(node.run(ready))
-    numbers: list[int] = []
-
-    def stop(number: int) -> None:
-        numbers.append(number)
-        running.cancel()
-
-    for number in signals_to_handle():
-        loop.add_signal_handler(number, stop, number)
-    try:
-        await running
-    except asyncio.CancelledError:
-        # A signal; all answered commits are on disk.
-        if not numbers:
-            raise
-    return service_exit_code(numbers[0])
+    return parse_toml(read_toml_text(path), str(path))

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pystore.bindings.ffi import Check
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED
 from pystore.cli.lib.group import store_argument
-from pystore.cli.lib.record_lines import RecordLines
 from pystore.damage.segment_walk import CHECKS
 from pystore.errors import CorruptError, InvalidError
+from pystore.message.record_lines import RecordLines
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["dump"]

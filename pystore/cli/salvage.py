@@ -16,10 +16,10 @@ from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import StorePath, StoreText, store_argument
 from pystore.cli.lib.output import json_line, lines_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
-from pystore.cli.lib.record_lines import RecordLines
 from pystore.cli.lib.sizes import parse_size
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_directory
+from pystore.message.record_lines import RecordLines
 from pystore.salvage import SalvageReport, salvage_records, salvage_store
 from pystore.salvage.records import RecordBlock
 from pystore.text import count_text, size_text

@@ -92,6 +92,8 @@ class LogArguments(TypedDict, total=False):
     accept_loss: bool
     save_to: str | os.PathLike[str] | None
     on_event: EventSink | None
+    delay_levels: str
+    queue_file_bytes: int | None
 
 
 @public

@@ -48,6 +48,11 @@ _LAST_PAGE = struct.Struct("=QQ")
 _PAGE_SIZE_AT = _META_AT + 24
 _LAST_PAGE_AT = _META_AT + 120
 _META_BYTES = 152
+_FLAGS = struct.Struct("=H46xH")
+_FLAGS_AT = _PAGE_SIZE_AT + 4
+_ORDER_FLAGS = 0x7E
+"""Of a tree: how its keys are ordered, and whether they repeat; without environment."""
+_INTEGER_KEYS = 0x08
 PAGE_BYTES_MAX = 1 << 16
 """Of LMDB: a file with a larger number in its head is damaged."""
 
@@ -143,18 +148,24 @@ def _structure_problem(path: Path) -> str | None:
         return problems[0]
     with path.open("rb") as file:
         roots = LmdbRoots.read(file.fileno())
-    return roots.size_problem(path.stat().st_size) or roots.order_problem()
+    return (
+        roots.size_problem(path.stat().st_size)
+        or roots.order_problem()
+        or roots.flags_problem()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class LmdbRoots:
     """
-    The fields of both meta pages: the last page in use, and the transaction.
+    The fields of both meta pages: the last page in use, the transaction, and the flags
+    of the trees of free pages and of records.
     """
 
     page_bytes: int
     last_pages: tuple[int, int]
     transactions: tuple[int, int]
+    flags: tuple[tuple[int, int], ...]
 
     @classmethod
     def read(cls, descriptor: int) -> LmdbRoots:
@@ -183,12 +194,11 @@ class LmdbRoots:
 
     @classmethod
     def _of(cls, first: bytes, second: bytes, page_bytes: int) -> LmdbRoots:
-        pairs = [
-            _LAST_PAGE.unpack_from(meta.ljust(_META_BYTES, b"\0"), _LAST_PAGE_AT)
-            for meta in (first, second)
-        ]
+        metas = [meta.ljust(_META_BYTES, b"\0") for meta in (first, second)]
+        pairs = [_LAST_PAGE.unpack_from(meta, _LAST_PAGE_AT) for meta in metas]
         last_pages, transactions = zip(*pairs, strict=True)
-        return cls(page_bytes, last_pages, transactions)
+        flags = tuple(_FLAGS.unpack_from(meta, _FLAGS_AT) for meta in metas)
+        return cls(page_bytes, last_pages, transactions, flags)
 
     @property
     def used_bytes(self) -> int:
@@ -204,6 +214,17 @@ class LmdbRoots:
         if self.used_bytes <= size:
             return None
         return f"the file has {size} bytes, but {self.used_bytes} are in use"
+
+    def flags_problem(self) -> str | None:
+        """
+        The verifier takes any order of keys. Repeated keys in the tree of free pages
+        end the process at the next commit, another order finds no record.
+        """
+        expected = (_INTEGER_KEYS, 0)
+        for flags in self.flags:
+            if tuple(one & _ORDER_FLAGS for one in flags) != expected:
+                return f"the flags of its trees are {flags[0]:#x} and {flags[1]:#x}"
+        return None
 
     def order_problem(self) -> str | None:
         """

@@ -24,7 +24,8 @@ _FLUSH_S = 0.5
 
 class LogLines:
     """
-    The lines of one process. Any thread.
+    The lines of one process. Any thread. A context manager, which waits a moment for
+    the last ones to be written.
 
     Args:
         write: writes one line; it may block.
@@ -43,6 +44,12 @@ class LogLines:
         self._is_writing = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> LogLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
 
     def say(self, line: str) -> None:
         """

@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from cluster.proxy import Proxy
 from lib.controller.controller_server import running
 from lib.remoting.virtual_time_loop import move, run
@@ -20,7 +22,7 @@ from lib.store.stores import message
 
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
-from pystore.errors import FencedError
+from pystore.errors import ClosedError, FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
@@ -143,6 +145,7 @@ def test_a_copy_of_a_living_broker_waits_and_harms_nothing(tmp_path: Path) -> No
     async def main() -> None:
         async with running() as at, node(tmp_path, "s", at.address) as one:
             master, _ = await master_of(one)
+            await until(lambda: (master.standing().lease_left_ms or 0) > 0)
             appended = master.append(message(1), Ack.ALL)
             shutil.copytree(tmp_path / "s", tmp_path / "copy")
             async with node(tmp_path, "copy", at.address) as copy:
@@ -155,6 +158,47 @@ def test_a_copy_of_a_living_broker_waits_and_harms_nothing(tmp_path: Path) -> No
                     master.standing().role,
                 )
             assert appended.is_reached
+
+    asyncio.run(main())
+
+
+def test_a_node_serves_until_it_is_closed(tmp_path: Path) -> None:
+    """
+    And not before it is started; it tells the newest master that it knows.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            async with node(tmp_path, "s", at.address) as one:
+                serving = asyncio.create_task(one.serve())
+                master, _ = await master_of(one)
+                assert one.newest is not None
+                assert one.log is master.log
+                assert (master.me, one.config.address) == (
+                    one.newest.master,
+                    one.newest.master_address,
+                )
+                assert not serving.done()
+            await asyncio.wait_for(serving, WAIT_S)
+            with pytest.raises(ClosedError, match="not started, or closed"):
+                await one.serve()
+
+    asyncio.run(main())
+
+
+def test_a_node_that_follows_its_controllers_no_more_says_why(tmp_path: Path) -> None:
+    """
+    Here its store belongs to another set.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            async with node(tmp_path, "s", at.address) as one:
+                await one.registered()
+            config = replace(one.config, broker_name="other")
+            async with BrokerNode(config, segment_size=SEGMENT) as renamed:
+                with pytest.raises(PystoreError, match="other"):
+                    await asyncio.wait_for(renamed.serve(), WAIT_S)
 
     asyncio.run(main())
 

@@ -120,7 +120,22 @@ def test_a_root_of_another_transaction_is_damage(data: Path, page: int) -> None:
         refusal(data)
 
 
+@pytest.mark.parametrize("page", [0, 1])
+@pytest.mark.parametrize("at", [44, 92], ids=["free pages", "records"])
+def test_another_order_of_keys_is_damage(data: Path, page: int, at: int) -> None:
+    """
+    The flags of a tree. With repeated keys LMDB ends the process at the next commit.
+    """
+    healthy = data.read_bytes()
+    for bit in range(1, 7):
+        damaged = bytearray(healthy)
+        damaged[page * 4096 + at] ^= 1 << bit
+        data.write_bytes(damaged)
+        refusal(data)
+
+
 READER = """
+import shutil
 import sys
 from pathlib import Path
 import lmdb
@@ -144,6 +159,14 @@ for line in sys.stdin:
             with env.begin() as transaction:
                 for key, value in transaction.cursor():
                     assert len(key) + len(value) > 0
+        other = data.parent / "other"
+        other.mkdir(exist_ok=True)
+        shutil.copy(data, other)
+        with lmdb.Environment(str(other), lib_version=0) as env:
+            with env.begin(write=True) as transaction:
+                first = next(iter(transaction.cursor()))[0]
+                transaction.delete(first)
+                transaction.put(b"new", bytes(300))
     with data.open("r+b") as file:
         file.seek(at)
         file.write(good)
@@ -152,7 +175,10 @@ print(refused)
 
 
 def test_no_flipped_bit_kills_the_process(tmp_path: Path) -> None:
-    """A file that passes the check is read to its last byte without a signal."""
+    """
+    A file that passes the check is read to its last byte without a signal, and takes a
+    commit.
+    """
     fill(tmp_path, 40, seed=5, sizes=[3, 100, 300, 1000])
     data = tmp_path / "data.mdb"
     seed = random.randrange(2**32)

@@ -7,11 +7,13 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from lib.ha.master_fixture import data_of
 from lib.ha.replica_fixture import WAIT_MS, ReplicaStage
 from lib.store.stores import message
 
+from pystore.bindings.ffi import POSITION_DTYPE
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision
@@ -55,6 +57,22 @@ def test_a_master_appends_with_all_and_says_what_was_reached(
         assert second.standing().gap_bytes == 0
 
     assert data_of(stage.store(1)) == data_of(stage.store(2))
+
+
+def test_an_append_fills_the_places_of_its_records(stage: ReplicaStage) -> None:
+    """Each record is read at its place, in the log and in its queue."""
+    with stage:
+        first, _ = pair(stage)
+        given = [message(number) for number in range(3)]
+        positions = np.empty(3, POSITION_DTYPE)
+        future = first.submit(given, Ack.ALL, positions)
+        assert future.wait(WAIT_MS).is_reached
+
+        for one, (offset, queue_offset) in zip(given, positions.tolist(), strict=True):
+            record = first.log.store.log.read(offset)
+            assert (one.body, queue_offset) == (record.body, record.queue_offset)
+            place = (one.topic, one.queue_id, queue_offset)
+            assert offset == first.log.store.read(*place).offset
 
 
 def test_roles_are_exchanged_and_the_old_master_is_cut(stage: ReplicaStage) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from pystore.cli.lib.log_lines import LogLines
 
 
@@ -48,3 +50,15 @@ def test_all_lines_are_written_in_their_order() -> None:
     assert lines.flush(20)
 
     assert expected == written
+
+
+def test_a_line_has_the_name_of_the_program_before_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """
+    On stderr, before the end of the block.
+    """
+    with LogLines() as lines:
+        lines.say("a line")
+
+    assert ("", "pystore: a line\n") == capsys.readouterr()

@@ -22,9 +22,9 @@ from lib.oracle.json_records import (
 )
 from numpy.typing import NDArray
 
-from pystore.cli.lib.record_lines import RecordLines
 from pystore.message.constants import COMPRESSED
 from pystore.message.message import Message
+from pystore.message.record_lines import RecordLines
 from pystore.store.commit_log import CommitLog
 
 

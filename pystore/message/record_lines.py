@@ -76,10 +76,13 @@ class RecordLines:
             fields = rows[_ROW_FIELDS][done].tolist()
             at = fields[0] - offset
             record = Record.of(fields, bytes(data[at : at + fields[6]]))
-            yield self._line(record).encode() + b"\n"
+            yield self.line(record).encode() + b"\n"
             done += 1
 
-    def _line(self, record: Record) -> str:
+    def line(self, record: Record) -> str:
+        """
+        Returns the line of one record, without a newline.
+        """
         problem = ""
         try:
             line = record.as_dict(plain=self._decompress, digests=self._digests)

@@ -1,0 +1,115 @@
+"""
+A host: the process around broker nodes. It starts them in one event loop, serves the
+control socket, and closes all of them.
+
+A node that cannot start, or that ends because of an error, is reported and closed; the
+others go on. When no node is left, the host ends.
+
+Source: docs/operations.md, *Running brokers*.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from pystore.broker.control_requests import ControlRequests
+from pystore.broker.control_server import ControlServer
+from pystore.broker.node import BrokerNode
+from pystore.broker.node_status import HostedNode
+from pystore.broker.settings import HostConfig, NodeSettings
+from pystore.errors import PystoreError
+
+__all__ = ["BrokerHost"]
+
+
+class BrokerHost:
+    """
+    A host. For one event loop, and to be run once.
+
+    Args:
+        config: of the host and its nodes.
+        say: receives one line for the operator, from any thread.
+    """
+
+    def __init__(self, config: HostConfig, say: Callable[[str], object]) -> None:
+        self._config = config
+        self._say = say
+        self._nodes = {one.name: self._hosted(one) for one in config.nodes}
+        requests = ControlRequests(self._nodes, say)
+        self._control = ControlServer(config.socket, requests.answer)
+
+    @property
+    def has_failed(self) -> bool:
+        """
+        Whether a node could not start, ended because of an error, or was not closed
+        cleanly.
+        """
+        return any(one.failure for one in self._nodes.values())
+
+    async def run(self, ready: Callable[[NodeSettings], object] = bool) -> None:
+        """
+        Serves until it is cancelled, or until all nodes have failed.
+
+        Args:
+            ready: called with each node when it listens.
+
+        Raises:
+            PystoreError: the control socket cannot be made; no store was opened.
+        """
+        # Before the stores: a second process with this configuration ends here.
+        await self._control.start()
+        tasks = [
+            asyncio.create_task(self._serve(one, ready)) for one in self._nodes.values()
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            # Requests are answered until the last node is closed.
+            await asyncio.gather(*(self._close(one) for one in self._nodes.values()))
+            await self._control.close()
+
+    def _hosted(self, settings: NodeSettings) -> HostedNode:
+        def say(line: str) -> None:
+            self._say(f"{settings.name}: {line}")
+
+        return HostedNode(
+            settings, BrokerNode(settings.config, say, **settings.options)
+        )
+
+    async def _serve(
+        self, hosted: HostedNode, ready: Callable[[NodeSettings], object]
+    ) -> None:
+        """
+        Runs one node until it fails.
+        """
+        starting = asyncio.create_task(hosted.node.start())
+        try:
+            # An opening is not interrupted: its store could not be closed cleanly.
+            await asyncio.shield(starting)
+            ready(hosted.settings)
+            await hosted.node.serve()
+        except asyncio.CancelledError:
+            # The host ends.
+            await asyncio.gather(starting, return_exceptions=True)
+            raise
+        except Exception as error:
+            # Any error: the other nodes go on.
+            self._fail(hosted, error, "has failed and is closed")
+            await self._close(hosted)
+
+    async def _close(self, hosted: HostedNode) -> None:
+        try:
+            await hosted.node.close(self._config.drain_ms)
+        except Exception as error:
+            # Any error: the other nodes are closed, too.
+            self._fail(hosted, error, "is closed, but not cleanly")
+
+    def _fail(self, hosted: HostedNode, error: Exception, what: str) -> None:
+        is_known = isinstance(error, PystoreError | OSError)
+        text = str(error) if is_known else f"{type(error).__name__}: {error}"
+        hosted.failure = hosted.failure or text
+        self._say(f"{hosted.name} {what}: {text}")

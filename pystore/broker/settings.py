@@ -1,0 +1,501 @@
+"""
+The configuration file of `pystore broker`: a host with its nodes. Pure.
+
+A file that ends in ``.toml`` describes one node at its top level, or several as
+``[[node]]``, and the host in a table ``[host]``. Any other file is a ``broker.conf`` of
+RocketMQ, which describes one node. The names of settings are RocketMQ's where it has
+one.
+
+Source: formats 7.1 to 7.3; RMQ-R264; docs/operations.md.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pystore.broker.config import NodeConfig
+from pystore.controller.client.discovery import parse_addresses
+from pystore.core.options import LogArguments
+from pystore.errors import InvalidError
+from pystore.fs.layout import COMMIT_LOG, CONSUME_QUEUE, EPOCH_FILE, IDENTITY_FILE
+from pystore.fs.toml_file import parse_toml_text
+from pystore.ha.insync.config import SetRules, rules_of_rocketmq
+from pystore.message.host import pack_host
+from pystore.message.properties import parse_delay_levels
+from pystore.net.address import parse_address
+
+__all__ = [
+    "SOCKET_PATH_BYTES_MAX",
+    "HostConfig",
+    "NodeSettings",
+    "host_of_properties",
+    "host_of_toml",
+]
+
+SOCKET_PATH_BYTES_MAX = 107
+"""What fits into the address of a Unix socket, beside its last byte 0."""
+
+_Value = TypeVar("_Value")
+_INT_MAX = (1 << 31) - 1
+_DRAIN_MS = 3_000
+_OURS = {"brokerIP1": "address", "listenPort": "address", "storePathRootDir": "store"}
+"""RocketMQ's settings for which a TOML file has a name of its own."""
+_TRUTHS = {"true": True, "false": False}
+_MS, _BYTES = "a number of milliseconds", "a number of bytes"
+_RULES = {
+    "minInSyncReplicas": "a number of replicas",
+    "haMaxTimeSlaveNotCatchup": _MS,
+    "checkSyncStateSetPeriod": _MS,
+}
+_PORT_MAX = (1 << 16) - 1
+_TIMES = {
+    "brokerHeartbeatInterval": "heartbeat_ms",
+    "controllerHeartBeatTimeoutMills": "heartbeat_timeout_ms",
+    "syncBrokerMetadataPeriod": "poll_ms",
+    "registerNameServerPeriod": "route_ms",
+}
+_PLACES = {
+    "storePathCommitLog": COMMIT_LOG,
+    "storePathConsumeQueue": CONSUME_QUEUE,
+    "storePathEpochFile": EPOCH_FILE,
+    "storePathBrokerIdentity": IDENTITY_FILE,
+}
+"""RocketMQ's settings of single places, and the place in the store."""
+_HOST_KEYS = ("socket", "drainTimeout")
+_NODE_KEYS = (
+    "name",
+    "address",
+    "store",
+    "brokerClusterName",
+    "brokerName",
+    "controllerAddr",
+    "namesrvAddr",
+    "asyncLearner",
+    "servesSynced",
+    "haListenPort",
+    *_RULES,
+    *_TIMES,
+    "mappedFileSizeCommitLog",
+    "mappedFileSizeConsumeQueue",
+    "maxMessageSize",
+    "messageDelayLevel",
+    "enabledAppendPropCRC",
+    "flushIntervalCommitLog",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """
+    One node of a host.
+
+    Attributes:
+        name: names the node in requests, and in lines for the operator.
+        config: of the broker.
+        options: of its store.
+    """
+
+    name: str
+    config: NodeConfig
+    options: LogArguments
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """
+    A process with its nodes.
+
+    Attributes:
+        nodes: at least one.
+        socket: where the control socket is.
+        drain_ms: how long the slaves of a master may take to receive the rest when the
+            process ends.
+        said: lines for the operator about settings that mean less than they say.
+
+    Raises:
+        InvalidError: two nodes share a name, a store or a port, or the socket has no
+            possible place.
+    """
+
+    nodes: tuple[NodeSettings, ...]
+    socket: Path
+    drain_ms: int = _DRAIN_MS
+    said: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names: set[str] = set()
+        stores: dict[str, str] = {}
+        ports: dict[tuple[str, int], str] = {}
+        for one in self.nodes:
+            if one.name in names:
+                raise InvalidError(
+                    f"two nodes are called {one.name!r}: give each another name"
+                )
+            names.add(one.name)
+            store = os.path.abspath(one.config.store)
+            _claim(stores, store, one.name, f"the store {store}")
+            for address in (one.config.address, one.config.ha_address):
+                at = parse_address(address)
+                _claim(ports, at, one.name, f"{address} (a broker uses two ports)")
+        self._check_socket(stores)
+
+    def _check_socket(self, stores: Mapping[str, str]) -> None:
+        size = len(os.fsencode(self.socket))
+        if size > SOCKET_PATH_BYTES_MAX:
+            raise InvalidError(
+                f"socket={self.socket}: the path has {size} bytes, and a Unix socket "
+                f"takes at most {SOCKET_PATH_BYTES_MAX}: set socket to a shorter one"
+            )
+        place = Path(os.path.abspath(self.socket))
+        for store, name in stores.items():
+            if place.is_relative_to(store):
+                raise InvalidError(
+                    f"socket={self.socket} is inside the store of {name}, which holds "
+                    "RocketMQ's files only: put it beside the store"
+                )
+
+
+def host_of_toml(text: str, where: str) -> HostConfig:
+    """
+    Returns the configuration of a TOML text.
+
+    Args:
+        text: the content of the file.
+        where: the file, for the messages.
+
+    Raises:
+        InvalidError: not TOML, an unknown key, or an invalid value.
+    """
+    found = parse_toml_text(text, where)
+    host = found.pop("host", {})
+    nodes = found.pop("node", None)
+    if not isinstance(host, dict):
+        raise InvalidError(f"{where}: host={host!r}: expected a table, [host]")
+    if nodes is None:
+        parts = [(where, found)]
+    elif found:
+        raise InvalidError(
+            f"{where}: {next(iter(found))} stands beside [[node]]: move it into each "
+            "node that it is for, or into [host]"
+        )
+    elif not isinstance(nodes, list) or not nodes:
+        raise InvalidError(f"{where}: node={nodes!r}: expected tables, [[node]]")
+    else:
+        parts = [
+            (f"{where}: node {number}", one) for number, one in enumerate(nodes, 1)
+        ]
+    settings = []
+    for place, one in parts:
+        texts = _Texts(_texts(one, _NODE_KEYS, place), place)
+        # Here the minimum is what it says; RocketMQ's other rules are not known.
+        texts.values["allAckInSyncStateSet"] = "true"
+        settings.append(_node(texts))
+    place = f"{where}: [host]"
+    return _host(settings, _Texts(_texts(host, _HOST_KEYS, place), place), where, [])
+
+
+def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
+    """
+    Returns the configuration of a ``broker.conf`` of RocketMQ. It may also have our
+    names that RocketMQ does not know, which it ignores. Settings of RocketMQ that have
+    no meaning here are ignored: it knows several hundred.
+
+    Args:
+        values: of the file.
+        where: the file, for the messages.
+
+    Raises:
+        InvalidError: an invalid value, or a setting that contradicts controller mode.
+    """
+    texts = _Texts({name: one.strip() for name, one in values.items()}, where)
+    _check_mode(texts)
+    said = []
+    if "address" not in texts.values:
+        if "brokerIP1" not in texts.values:
+            said.append(
+                f"{where}: brokerIP1 is not set, so this broker is reached on this "
+                "machine only"
+            )
+        host = texts.text("brokerIP1", "127.0.0.1")
+        port = texts.number("listenPort", 10911, "a port", _PORT_MAX)
+        host = f"[{host}]" if ":" in host else host
+        texts.values["address"] = f"{host}:{port}"
+    if "store" not in texts.values:
+        texts.values["store"] = texts.text("storePathRootDir")
+    _check_places(texts)
+    # RocketMQ's default: its configuration says it by saying nothing.
+    texts.values.setdefault("mappedFileSizeConsumeQueue", "6000000")
+    if texts.text("flushDiskType", "").upper() == "SYNC_FLUSH":
+        said.append(
+            f"{where}: flushDiskType=SYNC_FLUSH is no ack of pystore: each append "
+            "names its own, leader-synced or all-synced to wait for disks"
+        )
+    return _host([_node(texts)], texts, where, said)
+
+
+class _Texts:
+    """
+    Settings as text, with their parsers. The errors name the place, the setting, its
+    value, and what is expected.
+    """
+
+    def __init__(self, values: dict[str, str], where: str) -> None:
+        self.values = values
+        self.where = where
+
+    def fail(self, name: str, expected: str) -> InvalidError:
+        """
+        Returns the error of an invalid value.
+        """
+        return InvalidError(
+            f"{self.where}: {name}={self.values.get(name, '')}: {expected}"
+        )
+
+    def parsed(self, name: str, parse: Callable[[str], _Value]) -> _Value:
+        """
+        Returns a value by a parser that raises `InvalidError`.
+        """
+        try:
+            return parse(self.values[name])
+        except InvalidError as error:
+            # The parser knows neither file nor setting.
+            raise self.fail(name, str(error)) from error
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """
+        Returns a text; without a default it must be there, and not empty.
+        """
+        found = self.values.get(name, "") or default
+        if found is None:
+            raise InvalidError(f"{self.where}: {name} is missing")
+        return found
+
+    def number(self, name: str, default: int, unit: str, most: int = _INT_MAX) -> int:
+        """
+        Returns a positive whole number.
+        """
+        if name not in self.values:
+            return default
+        text = self.values[name]
+        if text.isascii() and text.isdigit() and 0 < int(text[:11]) <= most:
+            return int(text)
+        raise self.fail(name, f"expected {unit}, from 1 to {most}")
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """
+        Returns a truth value.
+        """
+        text = self.values.get(name, str(default)).lower()
+        if text not in _TRUTHS:
+            raise self.fail(name, "expected true or false")
+        return _TRUTHS[text]
+
+    def addresses(self, name: str) -> tuple[str, ...]:
+        """
+        Returns ``HOST:PORT`` of several, with ``;`` between them in the text.
+        """
+        return self.parsed(name, parse_addresses) if self.values.get(name) else ()
+
+
+def _claim(taken: dict[Any, str], key: object, name: str, what: str) -> None:
+    other = taken.setdefault(key, name)
+    if other != name:
+        raise InvalidError(f"{name} and {other} have {what}: give each its own")
+
+
+def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
+    """
+    Returns the values of a table of TOML as text.
+    """
+    if not isinstance(table, dict):
+        raise InvalidError(f"{place}: {table!r}: expected a table")
+    texts = {}
+    for name, value in table.items():
+        if name not in keys:
+            near = _OURS.get(name) or get_close_matches(name, keys, 1, 0)[0]
+            raise InvalidError(
+                f"{place}: {name} is no setting here: did you mean {near}?"
+            )
+        many = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str | int) for one in many):
+            raise InvalidError(
+                f"{place}: {name}={value!r}: expected text, a whole number, true or "
+                "false, or a list of texts"
+            )
+        texts[name] = ";".join(
+            str(one).lower() if isinstance(one, bool) else str(one) for one in many
+        )
+    return texts
+
+
+def _host(
+    nodes: list[NodeSettings], texts: _Texts, where: str, said: list[str]
+) -> HostConfig:
+    beside = os.fspath(nodes[0].config.store) + ".sock"
+    drain_ms = texts.number("drainTimeout", _DRAIN_MS, _MS)
+    try:
+        return HostConfig(
+            tuple(nodes), Path(texts.text("socket", beside)), drain_ms, tuple(said)
+        )
+    except InvalidError as error:
+        # It does not know the file.
+        raise InvalidError(f"{where}: {error}") from error
+
+
+def _node(texts: _Texts) -> NodeSettings:
+    ha_port = _ha_port(texts)
+    address = _address(texts, ha_port)
+    controllers = texts.addresses("controllerAddr")
+    if not controllers:
+        raise InvalidError(
+            f"{texts.where}: controllerAddr is missing: a broker needs the HOST:PORT "
+            "of a controller; `pystore controller` is one"
+        )
+    config = NodeConfig(
+        texts.text("brokerClusterName", "DefaultCluster"),
+        texts.text("brokerName"),
+        address,
+        Path(texts.text("store")),
+        controllers,
+        texts.addresses("namesrvAddr"),
+        ha_port,
+        rules=_rules(texts),
+        is_learner=texts.flag("asyncLearner", default=False),
+    )
+    config = _timed(config, texts)
+    if config.heartbeat_ms >= config.heartbeat_timeout_ms:
+        raise texts.fail(
+            "brokerHeartbeatInterval",
+            "expected less than controllerHeartBeatTimeoutMills, which is "
+            f"{config.heartbeat_timeout_ms}: each heartbeat would come too late",
+        )
+    name = texts.text("name", config.broker_name)
+    return NodeSettings(name, config, _options(texts, address))
+
+
+def _ha_port(texts: _Texts) -> int:
+    """
+    Returns where slaves connect; 0: the port above, as RocketMQ for 0 and less.
+    """
+    if texts.values.get("haListenPort", "0") in ("-1", "0"):
+        return 0
+    return texts.number("haListenPort", 0, "a port", _PORT_MAX)
+
+
+def _address(texts: _Texts, ha_port: int) -> str:
+    address = texts.text("address")
+    host, port = texts.parsed("address", parse_address)
+    if port == _PORT_MAX and not ha_port:
+        raise texts.fail(
+            "address", "slaves connect to the port above, and there is none"
+        )
+    try:
+        is_every = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        # A name.
+        is_every = False
+    if is_every:
+        raise texts.fail(
+            "address", "expected the one address at which others reach this broker"
+        )
+    return address
+
+
+def _timed(config: NodeConfig, texts: _Texts) -> NodeConfig:
+    given: dict[str, Any] = {
+        attribute: texts.number(name, 0, _MS)
+        for name, attribute in _TIMES.items()
+        if name in texts.values
+    }
+    return replace(config, **given)
+
+
+def _rules(texts: _Texts) -> SetRules:
+    for name, unit in _RULES.items():
+        texts.number(name, 1, unit)
+    try:
+        rules = rules_of_rocketmq(texts.values)
+    except InvalidError as error:
+        # It does not know the file.
+        raise InvalidError(f"{texts.where}: {error}") from error
+    return replace(rules, serves_synced=texts.flag("servesSynced", default=True))
+
+
+def _options(texts: _Texts, address: str) -> LogArguments:
+    options = LogArguments(
+        segment_size=texts.number("mappedFileSizeCommitLog", 0, _BYTES),
+        property_crc=texts.flag("enabledAppendPropCRC", default=True),
+    )
+    try:
+        pack_host(address)
+        options["store_host"] = address
+    except InvalidError:
+        # A name, which records cannot hold: they keep the default.
+        pass
+    if "mappedFileSizeConsumeQueue" in texts.values:
+        options["queue_file_bytes"] = texts.number(
+            "mappedFileSizeConsumeQueue", 0, _BYTES
+        )
+    if "maxMessageSize" in texts.values:
+        options["message_size_max"] = texts.number("maxMessageSize", 0, _BYTES)
+    if "flushIntervalCommitLog" in texts.values:
+        options["flush_interval_ms"] = texts.number("flushIntervalCommitLog", 0, _MS)
+    if "messageDelayLevel" in texts.values:
+        texts.parsed("messageDelayLevel", parse_delay_levels)
+        options["delay_levels"] = texts.values["messageDelayLevel"]
+    return options
+
+
+# -- RocketMQ's own file ---------------------------------------------------------
+
+
+def _check_mode(texts: _Texts) -> None:
+    """
+    Refuses settings that contradict controller mode.
+    """
+    advice = "a pystore broker runs under controllers only"
+    if not texts.flag("enableControllerMode", default=True):
+        raise texts.fail(
+            "enableControllerMode",
+            f"{advice}: set it to true, and controllerAddr to the controllers",
+        )
+    if texts.flag("enableDLegerCommitLog", default=False):
+        raise texts.fail("enableDLegerCommitLog", f"{advice}: remove the line")
+    # What RocketMQ's own examples of controller mode contain.
+    if texts.values.get("brokerId", "-1") != "-1":
+        raise texts.fail(
+            "brokerId",
+            "the controller allocates the id: remove the line, or set it to -1",
+        )
+    if texts.text("brokerRole", "SLAVE").upper() != "SLAVE":
+        raise texts.fail(
+            "brokerRole",
+            "the controller elects the master: remove the line, or set it to SLAVE",
+        )
+
+
+def _check_places(texts: _Texts) -> None:
+    """
+    Refuses places where pystore would not look, and where slaves would not.
+    """
+    store = texts.values.get("store", "")
+    for name, usual in _PLACES.items():
+        place = texts.values.get(name, "")
+        if place and os.path.abspath(place) != os.path.abspath(
+            os.path.join(store, usual)
+        ):
+            raise texts.fail(
+                name, f"pystore looks for {usual} in the store: remove the line"
+            )
+    address = texts.text("address")
+    host, _ = texts.parsed("address", parse_address)
+    if texts.values.get("brokerIP2", host) != host:
+        raise texts.fail(
+            "brokerIP2", f"slaves of {address} connect to {host}: remove the line"
+        )

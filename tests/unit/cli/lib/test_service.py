@@ -1,0 +1,76 @@
+"""
+What the daemons share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+
+import pytest
+
+from pystore.cli.lib.service import allow_files, run_until_signal
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)]
+)
+def test_a_signal_ends_the_work_after_its_clean_up(
+    number: signal.Signals, code: int
+) -> None:
+    """
+    A second signal does not interrupt the clean-up.
+    """
+    steps: list[str] = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            await asyncio.Event().wait()
+        finally:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0.05)
+            steps.append("cleaned")
+
+    assert code == run_until_signal(work())
+    assert ["cleaned"] == steps
+
+
+def test_work_that_ends_by_itself_has_no_code() -> None:
+    """
+    Then the caller knows why it ended.
+    """
+
+    async def work() -> None:
+        return
+
+    assert run_until_signal(work()) is None
+
+
+@pytest.mark.parametrize("error", [OSError("no"), asyncio.CancelledError()])
+def test_the_error_of_the_work_is_that_of_the_caller(error: BaseException) -> None:
+    """
+    A cancellation without a signal is an error, too.
+    """
+
+    async def work() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        run_until_signal(work())
+
+
+def test_the_limit_of_open_files_never_falls() -> None:
+    """
+    It rises as far as the system allows.
+    """
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        allow_files()
+        after, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+
+    assert resource.RLIM_INFINITY in (before, after) or before <= after
