@@ -398,9 +398,7 @@ class LeaderTerm:
     async def _prove_once(self) -> None:
         proof: list[Op] = [self.authority.term.check, Put(PROOF, b"")]
         try:
-            version = await self._threads.run(
-                CallKind.PROOF, self._store.commit, proof
-            )
+            version = await self._threads.run(CallKind.PROOF, self._store.commit, proof)
         except SessionLostError:
             raise
         except (StorageError, UnavailableError, UnknownOutcomeError):
