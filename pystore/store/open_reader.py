@@ -150,6 +150,9 @@ def _is_contradicted(root: Path, words: LiveWords) -> bool:
         return True
     with LogReader(root, LogOptions(serves_ill=True)) as log:
         segments = Segments(log)
+        if end > segments.end:
+            # Segments are missing: a reader hears of it.
+            return False
         base = segments.base_of(end)
         start = stored if base <= stored <= end else base
         found = segments.scan_end(start, Check.OFFSET, end)
