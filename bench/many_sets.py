@@ -21,6 +21,7 @@ from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
+    ChangeBroker,
     Command,
     Elect,
     Register,
@@ -161,7 +162,7 @@ class Decisions:
         for _ in range(repeats):
             self._turn += 1
             names = _CLUSTER, f"set-{self._turn * _STEP % self._count}"
-            address = f"127.0.0.1:{20_000 + self._turn % 10_000}"
-            outcome = await sets.ask(names, Register(_BROKERS[-1], address))
+            change = ChangeBroker(_BROKERS[-1], priority=self._turn)
+            outcome = await sets.ask(names, change)
             assert isinstance(outcome.decision, Accepted)
             assert outcome.decision.events
