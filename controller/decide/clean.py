@@ -15,7 +15,7 @@ from pystore.controller.model.decision import (
     Rejected,
     events_of,
 )
-from pystore.controller.model.events import BrokersCleaned
+from pystore.controller.model.events import BrokersCleaned, EndsSeen
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
@@ -40,8 +40,16 @@ def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
         refusal = _refusal(state, command, gone, there, facts)
         if refusal is not None:
             return refusal
-    events = events_of(state, BrokersCleaned(gone)) if gone else ()
-    return Accepted(events, Done())
+    if not gone:
+        return Accepted((), Done())
+    # Their tombstones say what an unclean election may lose (RMQ-R73).
+    ends = tuple(
+        (one.broker_id, end)
+        for one in state.replicas
+        if one.broker_id in gone and (end := facts.largest_end(one)) > one.seen
+    )
+    seen = (EndsSeen(ends),) if ends else ()
+    return Accepted(events_of(state, *seen, BrokersCleaned(gone)), Done())
 
 
 def _refusal(

@@ -57,7 +57,33 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             events,
             Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
         )
-    return _no_master(command, "no electable broker is alive")
+    return _no_master(command, _why_nobody(state, facts, named_id))
+
+
+def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
+    """
+    Returns why no broker can be elected.
+    """
+    alive = [
+        one.broker_id
+        for one in state.replicas
+        if facts.is_alive(one) and named_id in (None, one.broker_id)
+    ]
+    if not alive:
+        return (
+            f"{_names([named_id])} is not alive" if named_id else "no broker is alive"
+        )
+    verb = "is" if len(alive) == 1 else "are"
+    return (
+        f"{_names(alive)} {verb} alive, but no member of the SyncStateSet that is "
+        "known to hold every acknowledged record (`pystore admin describeBrokerSet` "
+        "says why): only an unclean election, which may lose records, could elect"
+    )
+
+
+def _names(broker_ids: list[int]) -> str:
+    noun = "broker" if len(broker_ids) == 1 else "brokers"
+    return f"{noun} {', '.join(map(str, broker_ids))}"
 
 
 def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:

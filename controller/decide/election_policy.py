@@ -192,13 +192,16 @@ def _loss(
     state: SetState, facts: Facts, elected: RegisteredBroker, cause: Cause
 ) -> LossRange | None:
     """
-    Returns the range between the new master's end and the largest known end (RMQ-R73).
+    Returns the range between the new master's end and the largest known end (RMQ-R73):
+    that of a listed broker, or, in an unclean election, of any that the set ever had.
     """
-    listed = ids_of(state.listed)
+    listed, is_unclean = ids_of(state.listed), cause == "unclean"
     ends = [
         max(one.seen, one.recovered, facts.position(one)).end
         for one in state.replicas
-        if one.broker_id in listed
+        if is_unclean or one.broker_id in listed
     ]
+    if is_unclean:
+        ends += [one.seen.end for one in state.tombstones]
     start, end = max(facts.position(elected).end, 0), max(ends, default=-1)
     return LossRange(state.epoch + 1, start, end, cause) if end > start else None

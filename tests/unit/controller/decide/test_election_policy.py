@@ -12,6 +12,7 @@ from lib.controller.broker_set_driver import Brokers, incarnation, start
 from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
+    Clean,
     Elect,
     SeeEnds,
     StepDown,
@@ -226,6 +227,29 @@ def test_an_unclean_election_needs_a_request_and_records_the_loss() -> None:
     assert brokers.master == d
     assert frozenset({d}) == brokers.state.listed
     assert (LossRange(2, 100, 900, "unclean"),) == brokers.state.losses
+
+
+def test_an_unclean_election_records_what_cleaned_brokers_had() -> None:
+    """
+    RMQ-R73: both members were cleaned after they had died; 3 was not in sync. The
+    refusal before says that it is alive, and why it is not elected.
+    """
+    brokers = Brokers()
+    _, b = brokers.join(1, start(1)), brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(b)
+    brokers.join(3, start(1))
+    for broker_id, end in ((1, 100), (2, 100), (3, 90)):
+        brokers.reach(broker_id, 1, end)
+    brokers.die(1, 2)
+    brokers.do(Clean(frozenset({1, 2}), with_living=True), Done)
+    command = Elect(Trigger.OPERATOR, 3)
+    reason = brokers.refused(command).reason
+    assert "broker 3 is alive, but no member of the SyncStateSet" in reason
+    brokers.do(replace(command, is_unclean=True), Election)
+
+    (loss,) = brokers.state.losses
+    assert (90, 100, "unclean") == (loss.start, loss.end, loss.cause)
 
 
 def test_a_learner_is_never_elected() -> None:
