@@ -46,8 +46,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     live = _live_page(root)
     # Before the look at the other files: a writer that begins after it is noticed.
     seen = None if live is None else live.read()
-    binds = live is not None and seen is not None and _binds(root, live, seen)
-    if binds and seen is not None and not _is_contradicted(root, seen):
+    if live is not None and seen is not None and _binds(root, live, seen):
         log = LogReader(root, options, live)
         ends = log.ends()
         return log, RecoveryReport(
@@ -135,7 +134,7 @@ def _binds(root: Path, live: LivePage, words: LiveWords) -> bool:
         # The error of the system does not name the path.
         raise storage_error("read", abort, error) from error
     writer = (note.incarnation or "").partition("-")[0]
-    return writer == str(words.incarnation)
+    return writer == str(words.incarnation) and not _is_contradicted(root, words)
 
 
 def _is_contradicted(root: Path, words: LiveWords) -> bool:

@@ -112,6 +112,8 @@ def test_a_flipped_bit_of_the_published_end_misleads_no_reader(
                 assert wrong == log.end_offset
             elif wrong < end:
                 assert (end, expected) == (log.end_offset, bodies(log)), bit
+                with arrow_reader(root, columns=["offset"]) as reader:
+                    assert len(expected) == reader.read_all().num_rows, bit
             else:
                 read = [log.read(at).body for at in sorted(ends)]
                 assert expected == read, bit
