@@ -48,6 +48,7 @@ from pystore.ha.role import (
 )
 from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
 from pystore.replicaset import Member
@@ -245,7 +246,10 @@ class Replica:
             stands = following.status()
             if stands.master_end is not None:
                 gap = max(0, stands.master_end - self.log.log().received_offset)
-            problem = problem or str(following.problem or stands.reason)
+            # Of a link that is open the reason of the one before is past.
+            is_linked = stands.state is State.TRANSFER
+            reason = "" if is_linked else stands.reason
+            problem = problem or str(following.problem or reason)
         left_ms = None if service is None else self._authority.left_ms()
         return ReplicaStatus(
             role, known.epoch, known.master, address, agreed, gap, left_ms, problem

@@ -14,6 +14,7 @@ docs/in-sync.md.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -77,6 +78,7 @@ class ThreadedGateway:
         self._lock = threading.Lock()
         self._in_flight: set[Future[_Answer]] = set()
         self._is_closed = False
+        self._learning: asyncio.Task[None] | None = None
 
     @property
     def resigned_epoch(self) -> int:
@@ -87,9 +89,20 @@ class ThreadedGateway:
 
     def broker_ids(self) -> frozenset[int]:
         """
-        Returns the ids that the controller had allocated at the last `learn_brokers`.
+        Returns the ids that the controller had allocated at the last `learn_brokers`. A
+        master calls this as a slave connects, which may have got its id just now: they
+        are read again for its next try.
         """
+        with contextlib.suppress(RuntimeError):
+            # The loop may have ended.
+            self._loop.call_soon_threadsafe(self._learn_soon)
         return self._broker_ids
+
+    def _learn_soon(self) -> None:
+        if self._is_closed:
+            return
+        if self._learning is None or self._learning.done():
+            self._learning = self._loop.create_task(self.learn_brokers())
 
     async def learn_brokers(self) -> None:
         """
@@ -139,6 +152,10 @@ class ThreadedGateway:
             in_flight = list(self._in_flight)
         for pending in in_flight:
             pending.cancel()
+        if self._learning is not None:
+            with contextlib.suppress(RuntimeError):
+                # The loop may have ended.
+                self._loop.call_soon_threadsafe(self._learning.cancel)
 
     async def _alter(self, change: SetChange) -> _Answer:
         identity = self._identity

@@ -133,6 +133,8 @@ def test_slaves_find_a_master_that_serves_them_on_any_port(tmp_path: Path) -> No
             master, (slave,) = await master_of(one, two)
             assert int(slave.standing().address.rpartition(":")[2]) in ports
             assert master.standing().address == slave.standing().address
+            # A slave that was refused before is a member now.
+            assert "" == slave.standing().problem
 
     asyncio.run(main())
 
