@@ -33,7 +33,7 @@ def judge(root: Path, kept: Kept, harms: list[Harm]) -> list[str]:
     """
     report = _verify(root)
     is_refused_dry = _is_refused_dry(root)
-    objections = list(_healthy_named(root, report, harms))
+    objections = list(_healthy_named(root, kept, report, harms))
     try:
         log = CommitLog(root)
     except PystoreError as error:
@@ -67,7 +67,7 @@ def judge_beside_writer(root: Path, kept: Kept, harms: list[Harm]) -> list[str]:
     The objections to what verify and a reader make of a store that has a writer.
     """
     report = _verify(root)
-    objections = list(_healthy_named(root, report, harms))
+    objections = list(_healthy_named(root, kept, report, harms))
     try:
         with CommitLog(root, mode="r") as log:
             altered = _compare(log, kept)[1]
@@ -148,7 +148,7 @@ def _is_refused_dry(root: Path) -> bool:
 
 
 def _healthy_named(
-    root: Path, report: StoreReport | None, harms: list[Harm]
+    root: Path, kept: Kept, report: StoreReport | None, harms: list[Harm]
 ) -> Iterator[str]:
     touched = {one.path for one in harms}
     lost_end = any(one.path.startswith(COMMIT_LOG) for one in harms)
@@ -159,6 +159,8 @@ def _healthy_named(
         is_end_unknown = bool({LIVE, DATABASE} & touched) and lost_end
         if is_end_unknown and damage.part == "queue":
             continue  # nothing but the queues knows the end of the log
+        if lost_end and not kept.has_crc and not (kept.backup / named).exists():
+            continue  # a changed topic, without a checksum: a queue that never was
         if not any(_is_about(named, one.path) for one in harms):
             yield f"a healthy file is named: {named}: {damage.reason}"
 
