@@ -18,6 +18,10 @@ from pystore.remoting.fields import decode_fields
 
 __all__ = ["BrokerBeat", "heartbeat_of"]
 
+# As long as a name of DNS may be, with a port: a heartbeat is kept as long as it is
+# heard, so an address of any length would be memory that any sender takes.
+_ADDRESS_MAX = 300
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerBeat:
@@ -60,7 +64,7 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         priority=header.election_priority,
         is_ill=bool(extension and extension.disk_problem),
         timeout_ms=header.heartbeat_timeout_mills,
-        address=header.broker_addr or "",
+        address=(header.broker_addr or "")[:_ADDRESS_MAX],
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),

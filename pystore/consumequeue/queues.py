@@ -530,8 +530,8 @@ def _file_sizes(folder: Path, depth: int) -> Iterator[int]:
     """
     try:
         entries = os.scandir(folder)
-    except FileNotFoundError:
-        # A store without queues, or a folder that was removed meanwhile.
+    except (FileNotFoundError, NotADirectoryError):
+        # A store without queues, a folder that was removed meanwhile, or no store.
         return
     with entries:
         for entry in entries:

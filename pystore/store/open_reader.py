@@ -2,8 +2,8 @@
 Opening a store for reading, also while another process writes it.
 
 The live page has the end for readers, if it was written in this boot and on this
-mount, no other program wrote since, and what a killed writer left there is an end of a
-record and not below what is stored as synced. Otherwise a scan of the newest segment
+mount, no other program wrote since, and it is an end of a record and not below what is
+stored as synced. Otherwise a scan of the newest segment
 with a record finds the end (A4), or the metadata knows that there was more (A16). That
 end holds until a writer begins: then the reader follows it like any other.
 
@@ -46,7 +46,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     live = _live_page(root)
     # Before the look at the other files: a writer that begins after it is noticed.
     seen = None if live is None else live.read()
-    if live is not None and seen is not None and _binds(root, live, seen):
+    if live is not None and seen is not None and _binds(root, seen):
         log = LogReader(root, options, live)
         ends = log.ends()
         return log, RecoveryReport(
@@ -106,7 +106,7 @@ def binding_page(root: Path) -> LivePage | None:
     The live page, if it is valid.
     """
     live = _live_page(root)
-    return live if live is not None and _binds(root, live, live.read()) else None
+    return live if live is not None and _binds(root, live.read()) else None
 
 
 def _live_page(root: Path) -> LivePage | None:
@@ -120,7 +120,7 @@ def _live_page(root: Path) -> LivePage | None:
         return None
 
 
-def _binds(root: Path, live: LivePage, words: LiveWords) -> bool:
+def _binds(root: Path, words: LiveWords) -> bool:
     boot = boot_of(root)
     if (words.boot_id, words.mount_id) != (boot.boot_id, boot.mount_id):
         return False
@@ -129,7 +129,7 @@ def _binds(root: Path, live: LivePage, words: LiveWords) -> bool:
         note = parse_abort(read_regular(abort))
     except FileNotFoundError:
         # Closed by pystore, or later by a Java broker: check the bytes.
-        return _ends_in_zeros(root, live)
+        return _ends_a_closed_log(root, words.published_end)
     except OSError as error:
         # The error of the system does not name the path.
         raise storage_error("read", abort, error) from error
@@ -158,12 +158,20 @@ def _is_contradicted(root: Path, words: LiveWords) -> bool:
         return found.stop is Stop.LIMIT and found.offset < end
 
 
-def _ends_in_zeros(root: Path, live: LivePage) -> bool:
+def _ends_a_closed_log(root: Path, end: int) -> bool:
     """
-    Whether the bytes at the published end are zero: no other program appended.
+    Whether the published end is the end of a store that was closed: the bytes at it are
+    zero, as no other program appended, the byte before it is not, as each record and
+    blank record ends with one, and it is what was stored as synced. With another end
+    the page is damaged. A missing segment says nothing: a reader hears of it.
     """
     with LogReader(root, LogOptions(serves_ill=True)) as log:
-        return not any(Segments(log).raw(live.read().published_end, 8))
+        segments = Segments(log)
+        if any(segments.raw(end, 8)):
+            return False
+        if 0 < end <= segments.end and any(segments.raw(end - 1, 1)):
+            return True
+    return not 0 < find_stored_end(root) < end
 
 
 def find_end(segments: Segments) -> tuple[int, str]:

@@ -109,7 +109,11 @@ def check_queues(root: Path, reported: set[tuple[int, int]]) -> None:
     with Store(root) as store:
         scan = store.log.scan(checks=PROVEN)
         rows = np.concatenate(list(scan))
+        topics = {one.topic for one in store.queues}
         for thread in range(THREADS):
+            if f"topic{thread}" not in topics:
+                # Each writer was killed before this thread appended.
+                continue
             records = store.read_from(f"topic{thread}", 0, 0, len(rows))
             assert list(range(len(records))) == [r.queue_offset for r in records]
             for record in records:

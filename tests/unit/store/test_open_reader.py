@@ -119,6 +119,47 @@ def test_a_flipped_bit_of_the_published_end_misleads_no_reader(
                 assert expected == read, bit
 
 
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_a_flipped_bit_of_the_published_end_of_a_closed_store_is_noticed(
+    tmp_path: Path, *, has_checkpoint: bool
+) -> None:
+    """
+    Each bit of the word: the end is what was stored as synced, for each reader.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 20)
+        expected, end = bodies(log), log.end_offset
+    if not has_checkpoint:
+        (root / "checkpoint").unlink()
+    page = root / "meta/live"
+    content = page.read_bytes()
+    for bit in range(64):
+        wrong = int.from_bytes(content[48:56], "little") ^ 1 << bit
+        page.write_bytes(content[:48] + wrong.to_bytes(8, "little") + content[56:])
+        with CommitLog(root, mode="r") as log:
+            assert (end, expected) == (log.end_offset, bodies(log)), bit
+        with arrow_reader(root, columns=["offset"]) as reader:
+            assert len(expected) == reader.read_all().num_rows, bit
+
+
+def test_a_closed_store_without_its_newest_segment_ends_where_it_ended(
+    tmp_path: Path,
+) -> None:
+    """
+    No byte is there that could contradict the published end.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 1500)
+        end = log.end_offset
+    segment(root, end - end % SEGMENT).unlink()
+    with CommitLog(root, mode="r") as log:
+        assert end == log.end_offset
+        with pytest.raises(CorruptError, match="is missing"):
+            list(log.scan())
+
+
 def test_records_of_another_program_above_the_published_end_are_found(
     tmp_path: Path,
 ) -> None:

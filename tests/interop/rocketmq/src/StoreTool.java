@@ -737,10 +737,10 @@ public final class StoreTool {
             line.put("uniqKey", check.getUniqKey());
             line.put("keys", check.getKeys());
             if ((message.getSysFlag() & MessageSysFlag.COMPRESSED_FLAG) != 0) {
-                byte[] plain = MessageDecoder.decode(ByteBuffer.wrap(bytes), true, true)
-                    .getBody();
-                line.put("uncompressedLength", plain.length);
-                line.put("uncompressedSha256", sha256(plain));
+                // No message: the body was changed, and is no compressed body any more.
+                MessageExt plain = MessageDecoder.decode(ByteBuffer.wrap(bytes), true, true);
+                line.put("uncompressedLength", plain == null ? null : plain.getBody().length);
+                line.put("uncompressedSha256", plain == null ? null : sha256(plain.getBody()));
             }
             return line;
         }

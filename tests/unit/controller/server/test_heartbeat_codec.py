@@ -46,6 +46,13 @@ def test_the_heartbeat_of_pystore_has_process_and_disk() -> None:
     )
 
 
+def test_no_more_of_an_address_is_kept_than_an_address_has() -> None:
+    """Any sender can send one; it is kept as long as the broker is heard."""
+    fields = FIELDS | {"brokerAddr": "a" * 10_000}
+    beat = heartbeat_of(RemotingCommand(904, ext_fields=fields), 1)
+    assert "a" * 300 == beat.heartbeat.address
+
+
 def test_a_heartbeat_without_an_id_is_refused() -> None:
     """With 2005 (RMQ-R238)."""
     with pytest.raises(MissingField) as refusal:
