@@ -283,11 +283,12 @@ class MasterService:
             # Other systems cannot shut a listener down, but their `close` wakes it.
             self._listener.close()
         self._drain(drain_ms)
+        if self._requests is not None:
+            # Before the links end: their slaves stay in the set, for the next election.
+            self._requests.close()
         for link in self.links():
             link.shutdown()
         self.monitor.close()
-        if self._requests is not None:
-            self._requests.close()
         self._hang_up_links()
         while self._threads:
             thread = self._threads.pop()

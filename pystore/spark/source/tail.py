@@ -120,7 +120,8 @@ class StoreSnapshot:
             # Nothing was walked: the record before it proves the position.
             end = self.walk_end(step.offset)
             found = last_below(self.log, self.min_offset, step.offset, end)
-            step = found if found.offset == step.offset else step
+            if found.offset == step.offset or self._is_blank(found.offset, step.offset):
+                step = found._replace(offset=step.offset)
         if step.record is None:
             return StreamOffset(
                 step.offset, store=self.store, generation=self.generation
@@ -139,6 +140,17 @@ class StoreSnapshot:
                 self.log, step.offset, (one for one in earlier if one.end <= start)
             ),
         )
+
+    def _is_blank(self, start: int, end: int) -> bool:
+        """
+        Whether only the blank record at the end of a segment is between two offsets.
+        """
+        size = self.log.ends().segment_size
+        if (end - self.min_offset) % size or not 8 <= end - start < size:
+            return False
+        if any(one.offset < end and start < one.end for one in self.log.ill()):
+            return False
+        return int.from_bytes(self.log.acquire(start, 4)) == end - start
 
     def epochs(self, end: int) -> EpochTable:
         """

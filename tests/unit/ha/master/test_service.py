@@ -17,8 +17,9 @@ from lib.store.stores import fill, message
 
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, AckOutcome
+from pystore.ha.master.insync_monitor import PACE_MS
 from pystore.ha.wire.codes import CheckResult
-from pystore.replicaset import Incarnation
+from pystore.replicaset import Incarnation, ids_of
 from pystore.store.commit_log import CommitLog
 
 
@@ -148,6 +149,26 @@ def test_a_graceful_end_gives_slaves_the_rest(
 
     assert data_of(tmp_path / "slave") == data_of(tmp_path / "master")
     assert any("the master shuts down" in line for line in stage.said)
+
+
+def test_the_end_of_a_master_removes_no_slave_from_the_set(
+    stage: MasterStage, tmp_path: Path
+) -> None:
+    """Its slaves hold all that it acknowledged: one of them is elected next."""
+    with stage, Slave(stage.service.address, tmp_path / "slave"):
+        stage.controller.wait_for({1, 2})
+        monitor = stage.service.monitor
+        close = monitor.close
+
+        def close_after_links() -> None:
+            stage.wait_for_links(0)
+            monitor.rest(20 * PACE_MS)
+            close()
+
+        monitor.close = close_after_links  # type: ignore[method-assign]
+        stage.service.close()
+
+    assert {1, 2} == ids_of(stage.controller.agreed.members)
 
 
 def test_the_newest_session_of_a_slave_wins(stage: MasterStage) -> None:

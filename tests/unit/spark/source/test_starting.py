@@ -5,14 +5,17 @@ The start of a stream in a log: by name, by offset, by time, or an end of the lo
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from lib.spark.exports import SEGMENT as EXPORT_SEGMENT
 from lib.spark.exports import Growing
 from lib.spark.ill_stores import make_ill
+from lib.store.segment_files import restart_machine
 from lib.store.stores import SEGMENT, fill
 
+from pystore.message.message import Message
 from pystore.spark.plan.options import StreamOptions
 from pystore.spark.source.starting import starting_offset
 from pystore.spark.source.tail import FollowedStore
@@ -42,6 +45,30 @@ def test_a_start_is_known_by_its_record(tmp_path: Path) -> None:
             assert (last, offsets[offsets.index(last) - 1]) == start(starting_ms=ms)
             assert log.end_offset == start(starting_ms=ms + 1)[0]
             assert (0, None) == start(starting_ms=0)
+
+
+def test_each_record_proves_the_position_at_its_end(tmp_path: Path) -> None:
+    """
+    Also the last of a segment, with a blank record behind it: after a cut and a restart
+    of the machine the position is not in the log.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 1200)
+        assert {SEGMENT, 2 * SEGMENT} <= set(offsets)
+        positions = []
+        with FollowedStore(log.path, published=False).snapshot() as snapshot:
+            for record, offset in pairwise(offsets):
+                options = StreamOptions(starting=str(offset))
+                position = starting_offset(snapshot, (), options)
+                assert (offset, record) == (position.offset, position.record)
+                positions.append(position)
+        log.cut(offsets[10])
+        for number in range(1200):
+            log.append(Message("t", b"other %5d" % number))
+    restart_machine(log.path)
+    with FollowedStore(log.path, published=False).snapshot() as snapshot:
+        held = [snapshot.holds(position) for position in positions]
+    assert [True] * 10 + [False] * (len(positions) - 10) == held
 
 
 _STORE_TIME_AT = 56
