@@ -392,7 +392,9 @@ class Replica:
         # No append is admitted yet, so the lease of an earlier mastership is no risk.
         self._authority.begin(log.writer.log, epoch, effect.lease)
         try:
-            self._service = MasterService(log, mastership, self._now_ms)
+            self._service = MasterService(
+                log, mastership, self._now_ms, queues_at=self.log.queues_at
+            )
         except BaseException:
             # Without a service no append could get its ack.
             self._authority.end(epoch)

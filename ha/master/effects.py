@@ -8,6 +8,7 @@ facts for `pystore.ha.insync`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Promise, Send
+from pystore.ha.wire.frames import QueueEntry
 
 __all__ = [
     "CloseLink",
@@ -22,8 +24,16 @@ __all__ = [
     "MasterLog",
     "MasterProtocol",
     "NewerEpochSeen",
+    "QueueOffsetsAt",
     "SendBlock",
 ]
+
+
+QueueOffsetsAt = Callable[[int], tuple[QueueEntry, ...]]
+
+
+def _no_queues(offset: int) -> tuple[QueueEntry, ...]:  # noqa: ARG001
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,7 @@ class MasterLog:
         epochs: its table; the last one is the master's own epoch.
         segment_size: bytes of one file.
         wants_flush: a caller waits for the disks of slaves.
+        queue_offsets: returns the next queue offsets as of an offset; reads the disk.
     """
 
     min_offset: int
@@ -48,6 +59,7 @@ class MasterLog:
     epochs: EpochTable
     segment_size: int
     wants_flush: bool = False
+    queue_offsets: QueueOffsetsAt = _no_queues
 
 
 @dataclass(frozen=True, slots=True)

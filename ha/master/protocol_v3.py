@@ -21,6 +21,7 @@ from pystore.ha.master.handshake import HandshakeDecision, admit
 from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import (
     ResumePoint,
+    begin_of_empty,
     find_resume_point,
     refusal_of_member,
 )
@@ -47,10 +48,12 @@ from pystore.ha.wire.frames import (
     HandshakeMaster,
     HandshakeSlave,
     QueryEpoch,
+    QueryQueues,
     TransferAck,
     TransferData,
 )
 from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
+from pystore.ha.wire.queue_frames import QueueSnapshot, queue_page
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
 from pystore.replicaset import Incarnation
 
@@ -90,6 +93,7 @@ class V3MasterProtocol(AcceptedLink):
         self._flushed = 0
         self._begin_offset = 0
         self._empty_end: int | None = None
+        self._queues: QueueSnapshot | None = None
 
     @property
     def _block_bytes_max(self) -> int:
@@ -106,7 +110,7 @@ class V3MasterProtocol(AcceptedLink):
         body = frame.body
         if isinstance(body, HandshakeSlave):
             self._take_handshake(frame.epoch, body, log, now_ms)
-        elif isinstance(body, QueryEpoch | ConfirmTruncate | TransferAck):
+        elif isinstance(body, QueryEpoch | QueryQueues | ConfirmTruncate | TransferAck):
             self._take_of_session(frame.epoch, body, log, now_ms)
         else:
             raise RemoteViolation(f"a {type(body).__name__} from a slave")
@@ -181,7 +185,7 @@ class V3MasterProtocol(AcceptedLink):
     def _take_of_session(
         self,
         epoch: int,
-        body: QueryEpoch | ConfirmTruncate | TransferAck,
+        body: QueryEpoch | QueryQueues | ConfirmTruncate | TransferAck,
         log: MasterLog,
         now_ms: int,
     ) -> None:
@@ -201,6 +205,8 @@ class V3MasterProtocol(AcceptedLink):
             )
         if isinstance(body, QueryEpoch):
             self._return_epochs(body, log, now_ms)
+        elif isinstance(body, QueryQueues):
+            self._return_queues(slave, body, log, now_ms)
         elif isinstance(body, ConfirmTruncate):
             self._begin(slave, body, log, now_ms)
         else:
@@ -212,12 +218,30 @@ class V3MasterProtocol(AcceptedLink):
         page = page_of(snapshot, body, self.session_id, self._frame_bytes_max)
         self._send(page, now_ms)
 
+    def _return_queues(
+        self, slave: HandshakeSlave, body: QueryQueues, log: MasterLog, now_ms: int
+    ) -> None:
+        self._receive_event(LinkEvent.RECEIVED_QUERY)
+        if not body.first:
+            start = begin_of_empty(slave, log)
+            self._queues = QueueSnapshot(
+                log.min_offset, start, log.queue_offsets(start) if start else ()
+            )
+        elif self._queues is None:
+            raise RemoteViolation("a query for the rest of a table that was not begun")
+        page = queue_page(
+            self._queues, body.first, self.session_id, self._frame_bytes_max
+        )
+        self._send(page, now_ms)
+
     def _begin(
         self, slave: HandshakeSlave, body: ConfirmTruncate, log: MasterLog, now_ms: int
     ) -> None:
         state = next_state(MASTER, self._state, LinkEvent.RECEIVED_TRUNCATE)
         is_member = slave.broker_id in self._set_view().members
-        agreed = find_resume_point(body, log, is_member=is_member)
+        begin = None if self._queues is None else self._queues.start_offset
+        self._queues = None
+        agreed = find_resume_point(body, log, begin, is_member=is_member)
         if not isinstance(agreed, ResumePoint):
             self._refuse_session(agreed, log, now_ms)
             return

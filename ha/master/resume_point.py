@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
 from pystore.ha.master.effects import MasterLog
-from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
+from pystore.ha.wire.codes import SlaveFlag, TruncateOutcome
 from pystore.ha.wire.frames import ConfirmTruncate, HandshakeSlave
 
 __all__ = [
     "ResumePoint",
+    "begin_of_empty",
     "find_resume_point",
     "last_segment_start",
     "refusal_of_member",
@@ -39,8 +40,18 @@ class ResumePoint:
     empty_end: int | None = None
 
 
+def begin_of_empty(shake: HandshakeSlave, log: MasterLog) -> int:
+    """
+    Returns where an empty slave begins: at the minimum, or at the last segment if it
+    asked for that.
+    """
+    if shake.flags & SlaveFlag.SYNC_FROM_LAST_FILE:
+        return last_segment_start(log)
+    return log.min_offset
+
+
 def find_resume_point(
-    body: ConfirmTruncate, log: MasterLog, *, is_member: bool
+    body: ConfirmTruncate, log: MasterLog, begin: int | None, *, is_member: bool
 ) -> ResumePoint | str:
     """
     Returns the resume point, or why there is none.
@@ -48,12 +59,13 @@ def find_resume_point(
     Args:
         body: the result of the slave's cut.
         log: the master's.
+        begin: of which the slave got the next queue offsets; ``None``: of none.
         is_member: whether the controller lists the slave in the set; a member may
             hold the last replica of an acknowledged record.
     """
     match body.outcome:
         case TruncateOutcome.EMPTY:
-            return _fill(body, log, is_member=is_member)
+            return _fill(body, log, begin, is_member=is_member)
         case TruncateOutcome.NO_COMMON_POINT:
             return resync_text("no epoch is common to both logs", log)
         case TruncateOutcome.REFUSED:
@@ -66,17 +78,21 @@ def find_resume_point(
 
 
 def _fill(
-    body: ConfirmTruncate, log: MasterLog, *, is_member: bool
+    body: ConfirmTruncate, log: MasterLog, begin: int | None, *, is_member: bool
 ) -> ResumePoint | str:
     if is_member and log.confirm_offset > log.min_offset:
         return (
             "the controller lists the slave in the set, and its log is empty: remove "
             "it from the set, then it is filled again"
         )
-    if body.flags & TruncateFlag.SYNC_FROM_LAST_FILE:
-        start = last_segment_start(log)
-    else:
-        start = log.min_offset
+    start = body.start_offset
+    if start != body.end_offset or (start and start != begin):
+        return (
+            f"the slave's empty log begins at offset {start}, and the queue offsets "
+            f"that it got are of {'none' if begin is None else begin}"
+        )
+    if start < log.min_offset:
+        return resync_text(f"the slave's empty log begins at offset {start}", log)
     return _covered(ResumePoint(start, 0, body.end_offset), log)
 
 

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pystore.clocks import clock_ms
@@ -35,9 +36,11 @@ from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
 from pystore.ha.master.set_change_requests import SetChangeRequests
 from pystore.ha.master.transport import SlaveSocket, listen
+from pystore.ha.wire.frames import QueueEntry
 from pystore.message.message import form_of
 from pystore.net.address import exposure_warning
 from pystore.replicaset import AgreedSet, Member
+from pystore.store.queue_table import queues_at as counted_queues_at
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
     from pystore.store.commit_log import CommitLog
 
 __all__ = ["END_MS", "MasterService", "Mastership"]
+
+QueuesAt = Callable[[int], dict[tuple[str, int], int]]
+"""(topic, queue id) -> next queue offset, as of an offset."""
 
 END_MS = 500
 """
@@ -103,6 +109,9 @@ class MasterService:
         log: open for writing; its owner closes it after the service.
         mastership: of this broker.
         now_ms: a clock that never steps back.
+        queues_at: returns (topic, queue id) -> next queue offset as of an offset, for
+            slaves that begin there; ``None``: counted in the log, which reads all of it
+            from there on.
 
     Attributes:
         monitor: in-sync state of the set.
@@ -119,9 +128,12 @@ class MasterService:
         log: CommitLog,
         mastership: Mastership,
         now_ms: Callable[[], int] = clock_ms,
+        *,
+        queues_at: QueuesAt | None = None,
     ) -> None:
         self._mastership = mastership
         self._handle = handle = log.writer.log
+        self._queues_at = queues_at or partial(counted_queues_at, log.writer)
         self._now_ms = now_ms
         self._epochs = log.epochs
         _check(self._epochs.last_epoch, handle.ends().segment_size, mastership.config)
@@ -407,6 +419,14 @@ class MasterService:
             epochs=self._epochs,
             segment_size=ends.segment_size,
             wants_flush=self.monitor.appends.wants_flush,
+            queue_offsets=self._queue_offsets,
+        )
+
+    def _queue_offsets(self, offset: int) -> tuple[QueueEntry, ...]:
+        return tuple(
+            QueueEntry(topic, queue_id, number)
+            for (topic, queue_id), number in self._queues_at(offset).items()
+            if number
         )
 
     def _set_view(self) -> SetView:

@@ -16,10 +16,12 @@ from typing import Protocol
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.wire.codes import AckStatus, State
 from pystore.ha.wire.effects import Promise, Send
+from pystore.ha.wire.frames import QueueEntry
 
 __all__ = [
     "Adopt",
     "Append",
+    "Begin",
     "Compare",
     "Confirm",
     "Cut",
@@ -95,6 +97,24 @@ class Wipe:
     """
     Empty the log, durably: its history is not the master's.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """
+    Begin the empty log at a segment, with the next queue offsets as of its first byte,
+    durably, before any later effect (A20).
+
+    Attributes:
+        offset: of its first byte.
+        floor: where the master's log begins: below *offset* this log lacks records
+            that the set has (B11).
+        queues: of each queue with a number above 0.
+    """
+
+    offset: int
+    floor: int
+    queues: tuple[QueueEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +209,16 @@ class LeaveMaster:
 
 
 SlaveEffect = (
-    Send | Promise | Cut | Wipe | Append | Compare | Adopt | Confirm | LeaveMaster
+    Send
+    | Promise
+    | Cut
+    | Wipe
+    | Begin
+    | Append
+    | Compare
+    | Adopt
+    | Confirm
+    | LeaveMaster
 )
 
 

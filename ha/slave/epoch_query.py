@@ -41,6 +41,13 @@ class EpochPages:
         """
         return self._page is not None and EpochsFlag.MORE not in self._page.flags
 
+    @property
+    def min_offset(self) -> int:
+        """
+        Where the master's log begins, by the newest page; 0 before it.
+        """
+        return 0 if self._page is None else self._page.min_offset
+
     def add(self, page: ReturnEpoch) -> None:
         """
         Takes a page.

@@ -25,6 +25,7 @@ from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.consistent_point import ConsistentPoint, find_consistent_point
 from pystore.ha.slave.effects import (
     Append,
+    Begin,
     Confirm,
     Cut,
     Retry,
@@ -36,6 +37,7 @@ from pystore.ha.slave.epoch_query import EpochPages
 from pystore.ha.slave.epoch_start import new_epoch_of_block
 from pystore.ha.slave.handshake import event_of, refusal_effect, slave_handshake
 from pystore.ha.slave.protocol import MasterLink
+from pystore.ha.slave.queue_query import QueuePages
 from pystore.ha.slave.timers import REPLY_MS
 from pystore.ha.wire.checksum import is_block_sound
 from pystore.ha.wire.codes import (
@@ -56,7 +58,9 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
     QueryEpoch,
+    QueryQueues,
     ReturnEpoch,
+    ReturnQueues,
     TransferData,
 )
 from pystore.ha.wire.link_state import LinkEvent
@@ -76,6 +80,8 @@ class _Phase(Enum):
     PROMISE = "the promised epoch on disk"
     EPOCHS = "a page of epochs"
     CUT = "the cut on disk"
+    QUEUES = "a page of queue offsets"
+    BEGIN = "the begin of its log on disk"
     DATA = "data"
 
 
@@ -93,7 +99,7 @@ class V3SlaveProtocol(MasterLink):
         self._epoch = config.known_epoch
         self._session: HandshakeMaster | None = None
         self._has_crc = False
-        self._pages = EpochPages()
+        self._pages, self._queues = EpochPages(), QueuePages()
         self._consistent_point = ConsistentPoint(TruncateOutcome.NOTHING_TO_CUT)
         self._last_data: TransferData | None = None
         self._echo, self._acked_offset = Echo(), 0
@@ -105,7 +111,8 @@ class V3SlaveProtocol(MasterLink):
 
     def _start_handshake(self, now_ms: int) -> None:
         self._phase, self._session, self._last_data = _Phase.HANDSHAKE, None, None
-        self._epoch, self._pages = self._config.known_epoch, EpochPages()
+        self._epoch = self._config.known_epoch
+        self._pages, self._queues = EpochPages(), QueuePages()
         self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
         handshake = slave_handshake(
             self._config, self._log, is_suspended=self._is_suspended
@@ -129,13 +136,19 @@ class V3SlaveProtocol(MasterLink):
                 size = run.size
         elif isinstance(body, HandshakeMaster):
             self._take_handshake(frame, body, now_ms)
-        elif not isinstance(body, ReturnEpoch):
+        elif not isinstance(body, ReturnEpoch | ReturnQueues):
             raise RemoteViolation(f"a {type(body).__name__} from a master")
-        elif not self._is_fenced(frame, body):
+        elif self._is_fenced(frame, body):
+            pass
+        elif isinstance(body, ReturnEpoch):
             self._take_epochs(body, now_ms)
+        else:
+            self._take_queues(body, now_ms)
         return size
 
-    def _is_fenced(self, frame: Frame, body: ReturnEpoch | TransferData) -> bool:
+    def _is_fenced(
+        self, frame: Frame, body: ReturnEpoch | ReturnQueues | TransferData
+    ) -> bool:
         # A frame of another epoch or session changes nothing (RMQ-R273).
         if self._session is None:
             raise RemoteViolation(f"{type(body).__name__} before the handshake")
@@ -199,13 +212,45 @@ class V3SlaveProtocol(MasterLink):
         elif self._consistent_point.cut is not None:
             self._add_effect(Cut(self._consistent_point.cut))
         else:
+            self._cut_is_done(now_ms)
+
+    def _cut_is_done(self, now_ms: int) -> None:
+        is_empty = self._consistent_point.outcome is TruncateOutcome.EMPTY
+        # A log from 0 on gets each number with its records.
+        begins_at_0 = not (
+            self._log.received_offset
+            or self._pages.min_offset
+            or self._config.is_from_last_file
+        )
+        if is_empty and not begins_at_0:
+            self._query_queues(now_ms)
+        else:
             self._confirm_truncate(now_ms)
+
+    def _query_queues(self, now_ms: int) -> None:
+        self._phase = _Phase.QUEUES
+        self._send_frame(QueryQueues(self._session_id, self._queues.first), now_ms)
+        self._await_reply(now_ms)
+
+    def _take_queues(self, body: ReturnQueues, now_ms: int) -> None:
+        self._move(LinkEvent.RECEIVED_QUEUES)
+        if self._phase is not _Phase.QUEUES:
+            raise RemoteViolation(
+                f"queue offsets, and the slave waits for {self._phase.value}"
+            )
+        self._queues.add(body, self._log.segment_size)
+        if self._queues.is_whole:
+            self._phase = _Phase.BEGIN
+            self._add_effect(self._queues.begin())
+        else:
+            self._query_queues(now_ms)
 
     def _confirm_truncate(self, now_ms: int) -> None:
         found, end = self._consistent_point, self._log.received_offset
         is_placed = found.outcome in (
             TruncateOutcome.NOTHING_TO_CUT,
             TruncateOutcome.CUT,
+            TruncateOutcome.EMPTY,
         )
         flags = self._config.truncate_flags & ~TruncateFlag.START_SUSPENDED
         flags |= TruncateFlag.START_SUSPENDED if self._is_suspended else TruncateFlag(0)
@@ -220,7 +265,7 @@ class V3SlaveProtocol(MasterLink):
             flags=flags,
         )
         self._send_frame(body, now_ms)
-        if is_placed or found.outcome is TruncateOutcome.EMPTY:
+        if is_placed:
             self._phase = _Phase.DATA
             self._await_reply(now_ms, max(REPLY_MS, self._clocks.heartbeat_ms))
         else:
@@ -269,11 +314,6 @@ class V3SlaveProtocol(MasterLink):
                 f"a block of offsets {body.offset} to {body.offset + len(body.block)} "
                 f"of a log that ends at offset {body.end_offset}"
             )
-        is_chosen = (
-            self._consistent_point.outcome is TruncateOutcome.EMPTY and log.is_empty
-        )
-        if is_chosen and body.offset >= 0 and body.offset % log.segment_size == 0:
-            return  # the master chose the begin
         if body.offset != log.received_offset:
             raise RemoteViolation(
                 f"the block begins at offset {body.offset}, and the log ends at offset "
@@ -314,6 +354,8 @@ class V3SlaveProtocol(MasterLink):
             self._query(now_ms)
         elif isinstance(effect, Cut | Wipe):
             self._move(LinkEvent.LOG_CUT)
+            self._cut_is_done(now_ms)
+        elif isinstance(effect, Begin):
             self._confirm_truncate(now_ms)
         elif isinstance(effect, Append):
             self._move(LinkEvent.LOG_APPENDED)

@@ -36,6 +36,7 @@ from pystore.errors import (
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
+    Begin,
     Compare,
     Confirm,
     Cut,
@@ -45,8 +46,10 @@ from pystore.ha.slave.effects import (
 from pystore.ha.slave.maintenance import ReplicaMaintenance
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise
-from pystore.metastore.schema import EPOCHS, INCARNATION, PROMISED
+from pystore.metastore.schema import EPOCHS, INCARNATION, POSITIONS, PROMISED
+from pystore.metastore.values import QueueMark, QueueOffsets
 from pystore.store.maintenance import MaintenanceThread
+from pystore.store.queue_table import indexed_queues_at
 from pystore.store.store import Store
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LogEffect", "ReplicaLog", "ack_status"]
 
-LogEffect = Promise | Cut | Wipe | Append | Compare | Adopt | Confirm
+LogEffect = Promise | Cut | Wipe | Begin | Append | Compare | Adopt | Confirm
 """The effects that the log carries out."""
 
 
@@ -98,6 +101,7 @@ class ReplicaLog:
         self._path = path
         self._options = options
         self._is_broken = self._has_bytes = False
+        self._lock = threading.RLock()
         self._store: Store
         self._maintained: ReplicaMaintenance
         self._maintenance: MaintenanceThread
@@ -108,7 +112,7 @@ class ReplicaLog:
 
     def _open(self) -> None:
         store = Store(
-            self._path, lock=threading.RLock(), until_confirmed=True, **self._options
+            self._path, lock=self._lock, until_confirmed=True, **self._options
         )
         try:
             self._store = store
@@ -196,6 +200,14 @@ class ReplicaLog:
             ends.segment_size,
             ends.poisoned,
         )
+
+    def queues_at(self, offset: int) -> dict[tuple[str, int], int]:
+        """
+        Returns (topic, queue id) -> next queue offset as of an offset where a segment
+        begins (A20). Any thread.
+        """
+        store = self._store
+        return indexed_queues_at(store.log.writer, store.queues, self._lock, offset)
 
     def sync(self) -> None:
         """
@@ -299,6 +311,8 @@ class ReplicaLog:
                 self._cut(effect.offset)
             case Wipe():
                 self._wipe()
+            case Begin():
+                self._begin(effect)
             case Adopt():
                 self._adopt(effect.epochs)
             case Compare():
@@ -330,6 +344,19 @@ class ReplicaLog:
                 offset=offset,
             )
         self._begin_at(offset)
+
+    def _begin(self, effect: Begin) -> None:
+        """
+        Begins the empty log, with the numbers of its queues: durable before its first
+        byte. After a crash between the steps it is empty, and begins again.
+        """
+        if effect.offset != self._handle.ends().received_end:
+            self._begin_at(effect.offset)
+        marks = tuple(QueueMark(*one) for one in effect.queues)
+        with self._store.log.writer.metastore.change() as change:
+            change.write_marks(POSITIONS, QueueOffsets(effect.offset, marks))
+        self._handle.queues_reset()
+        self._handle.queues_load({one[:2]: one.next_offset for one in effect.queues})
 
     def _begin_at(self, base: int) -> None:
         try:

@@ -21,6 +21,7 @@ __all__ = [
     "EpochsFlag",
     "FrameType",
     "MasterFlag",
+    "QueuesFlag",
     "SlaveFlag",
     "State",
     "TruncateFlag",
@@ -57,7 +58,7 @@ class State(IntEnum):
 
 class FrameType(IntEnum):
     """
-    The type of a v3 frame. 0 and 8 to 15 are reserved; from 16 on a frame is skipped.
+    The type of a v3 frame. 0 and 10 to 15 are reserved; from 16 on a frame is skipped.
     """
 
     HANDSHAKE_SLAVE = 1
@@ -67,6 +68,8 @@ class FrameType(IntEnum):
     CONFIRM_TRUNCATE = 5
     TRANSFER_DATA = 6
     TRANSFER_ACK = 7
+    QUERY_QUEUES = 8
+    RETURN_QUEUES = 9
 
 
 class CheckResult(IntEnum):
@@ -126,6 +129,8 @@ class SlaveFlag(IntFlag):
     LEARNER = 2
     START_SUSPENDED = 4
     BLOCK_CRC = 8
+    FILLING = 16
+    """Its log begins above the place where the set's log began when it joined (B11)."""
 
 
 class MasterFlag(IntFlag):
@@ -140,6 +145,14 @@ class MasterFlag(IntFlag):
 class EpochsFlag(IntFlag):
     """
     Of RETURN_EPOCH.
+    """
+
+    MORE = 1
+
+
+class QueuesFlag(IntFlag):
+    """
+    Of RETURN_QUEUES.
     """
 
     MORE = 1

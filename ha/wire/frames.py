@@ -11,6 +11,7 @@ Source: docs/protocol.md (RMQ-K.3).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pystore.ha.wire.codes import (
     AckFlag,
@@ -19,6 +20,7 @@ from pystore.ha.wire.codes import (
     DataFlag,
     EpochsFlag,
     MasterFlag,
+    QueuesFlag,
     SlaveFlag,
     TruncateFlag,
     TruncateOutcome,
@@ -158,6 +160,55 @@ class ReturnEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryQueues:
+    """
+    Type 8: an empty slave's query for a page of the next queue offsets. The first one
+    asks the master for a new snapshot.
+
+    Attributes:
+        session_id: of the handshake.
+        first: the number of entries that the slave has.
+    """
+
+    session_id: int
+    first: int = 0
+
+
+class QueueEntry(NamedTuple):
+    """
+    The next queue offset of one queue.
+    """
+
+    topic: str
+    queue_id: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnQueues:
+    """
+    Type 9: a page of the next queue offsets as of the first byte that the slave gets.
+
+    Attributes:
+        session_id: of the handshake.
+        min_offset: of the master's log when the table was taken.
+        start_offset: of that byte.
+        entries_total: of the whole table.
+        first: the number of entries before this page.
+        flags: whether more follow.
+        entries: a part of the table.
+    """
+
+    session_id: int
+    min_offset: int
+    start_offset: int
+    entries_total: int
+    first: int
+    flags: QueuesFlag
+    entries: tuple[QueueEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmTruncate:
     """
     Type 5: the slave's cut is durable, and where it resumes.
@@ -168,7 +219,7 @@ class ConfirmTruncate:
         point: the consistent point, -1 if there is none.
         end_offset: of the slave's log after the cut.
         bytes_cut: how many bytes were cut.
-        start_offset: where the data must begin; -1: the master chooses.
+        start_offset: where the data must begin; -1: there is no consistent point.
         outcome: of the cut.
         flags: requests of the slave.
     """
@@ -242,6 +293,8 @@ Body = (
     | HandshakeMaster
     | QueryEpoch
     | ReturnEpoch
+    | QueryQueues
+    | ReturnQueues
     | ConfirmTruncate
     | TransferData
     | TransferAck

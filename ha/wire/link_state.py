@@ -37,7 +37,8 @@ class LinkEvent(Enum):
     RECEIVED_HANDSHAKE = "received the handshake"
     RECEIVED_REFUSAL = "received a refusal"
     RECEIVED_EPOCHS = "received epochs"
-    RECEIVED_QUERY = "received a query for epochs"
+    RECEIVED_QUEUES = "received queue offsets"
+    RECEIVED_QUERY = "received a query"
     RECEIVED_TRUNCATE = "received the confirmation of the cut"
     RECEIVED_DATA = "received data"
     RECEIVED_ACK = "received an ack"
@@ -78,6 +79,7 @@ SLAVE: TransitionTable = {
     (_H, LinkEvent.RECEIVED_HANDSHAKE): _H,
     (_H, LinkEvent.RECEIVED_REFUSAL): _R,
     (_H, LinkEvent.RECEIVED_EPOCHS): _H,
+    (_H, LinkEvent.RECEIVED_QUEUES): _H,
     (_H, LinkEvent.LOG_CUT): _H,
     (_H, LinkEvent.LOG_APPENDED): _H,
     (_H, LinkEvent.AGREED): _T,

@@ -37,9 +37,17 @@ from pystore.ha.wire.frames import (
     HandshakeMaster,
     HandshakeSlave,
     QueryEpoch,
+    QueryQueues,
     ReturnEpoch,
+    ReturnQueues,
     TransferAck,
     TransferData,
+)
+from pystore.ha.wire.queue_frames import (
+    decode_query,
+    decode_return,
+    encode_query,
+    encode_return,
 )
 
 _Number = TypeVar("_Number", bound=IntEnum)
@@ -399,6 +407,8 @@ _ENCODERS: dict[type[Any], tuple[FrameType, Callable[[Any], bytes]]] = {
     HandshakeMaster: (FrameType.HANDSHAKE_MASTER, _master_bytes),
     QueryEpoch: (FrameType.QUERY_EPOCH, _query_bytes),
     ReturnEpoch: (FrameType.RETURN_EPOCH, _return_bytes),
+    QueryQueues: (FrameType.QUERY_QUEUES, encode_query),
+    ReturnQueues: (FrameType.RETURN_QUEUES, encode_return),
     ConfirmTruncate: (FrameType.CONFIRM_TRUNCATE, _truncate_bytes),
     TransferAck: (FrameType.TRANSFER_ACK, _ack_bytes),
 }
@@ -407,6 +417,8 @@ _DECODERS: dict[FrameType, Callable[[memoryview], Body]] = {
     FrameType.HANDSHAKE_MASTER: _master,
     FrameType.QUERY_EPOCH: _query,
     FrameType.RETURN_EPOCH: _return,
+    FrameType.QUERY_QUEUES: decode_query,
+    FrameType.RETURN_QUEUES: decode_return,
     FrameType.CONFIRM_TRUNCATE: _truncate,
     FrameType.TRANSFER_DATA: _data,
     FrameType.TRANSFER_ACK: _ack,

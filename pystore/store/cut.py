@@ -15,9 +15,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pystore.bindings.ffi import Check
 from pystore.errors import (
     ClosedError,
     InvalidError,
@@ -26,9 +23,9 @@ from pystore.errors import (
     StorageError,
 )
 from pystore.fs.cut_history import write_cuts
-from pystore.message.constants import NO_ENTRY
 from pystore.metastore.schema import EPOCHS, FINGERPRINT, POSITIONS
 from pystore.metastore.values import QueueMark, QueueOffsets, StoreFingerprint
+from pystore.store.queue_table import queues_at
 from pystore.store.sealer import remove_seals
 
 if TYPE_CHECKING:
@@ -54,7 +51,7 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
     is_intended = is_done = False
     try:
         log.cut_begin(offset)
-        queues = _queues_at(writer, offset) if offset else {}
+        queues = queues_at(writer, offset) if offset else {}
         is_intended = True
         try:
             state, table = _intend(writer, offset, queues)
@@ -195,21 +192,3 @@ def _end(writer: Writer, *, is_intended: bool, is_done: bool) -> None:
     finally:
         with suppress(InvalidError):  # none was begun
             log.cut_end(is_done)
-
-
-def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
-    """
-    The next queue offsets after the cut: for each queue the lowest removed one, else
-    the present one.
-    """
-    log = writer.log
-    queues, end = log.queues_fill()
-    for rows in log.scan(offset, end, Check.TOPIC):
-        counted = rows[(rows["sys_flag"] & NO_ENTRY) == 0]
-        keys = counted[["topic_id", "queue_id"]]
-        groups, first = np.unique(keys, return_index=True)
-        for group, at in zip(groups, first, strict=True):
-            key = log.topic(int(group["topic_id"])), int(group["queue_id"])
-            lowest = int(counted["queue_offset"][at])
-            queues[key] = min(queues.get(key, lowest), lowest)
-    return queues

@@ -6,11 +6,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pystore.bindings.ffi import Check
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.errors import CorruptError
+from pystore.message.constants import NO_ENTRY
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pystore.core.log_writer import LogHandle
     from pystore.recovery.plan import RecoveryPlan
     from pystore.store.writer import Writer
 
@@ -60,3 +66,64 @@ def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
     if not made.positions.as_of:
         # All records are later ones; entries of lost records still count.
         log.queues_load(known)
+
+
+def queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
+    """
+    The next queue offsets after a cut at an offset: for each queue the lowest number
+    at or above it, else the present one. Reads the log from there on.
+    """
+    queues, end = writer.log.queues_fill()
+    _lower(writer.log, queues, offset, end)
+    return queues
+
+
+def indexed_queues_at(
+    writer: Writer,
+    queues: ConsumeQueues,
+    lock: AbstractContextManager[object],
+    offset: int,
+) -> dict[tuple[str, int], int]:
+    """
+    As `queues_at`; reads the consume queues, and of the log only what has no entries
+    yet.
+
+    Args:
+        writer: of the log.
+        queues: of the store.
+        lock: held while queues change; taken for one queue at a time.
+        offset: where a segment begins.
+    """
+    found, end = writer.log.queues_fill()
+    with lock:
+        dispatched = max(offset, min(queues.dispatched_end, end))
+        all_queues = list(queues)
+    min_offset = writer.log.ends().min_offset
+    for queue in all_queues:
+        with lock:
+            if queue.end_offset <= offset:
+                continue
+            if offset <= min_offset:
+                index = queue.first_index(offset)
+            else:
+                index = queue.length_below(offset)
+        key = queue.topic, queue.queue_id
+        found[key] = min(found.get(key, index), index)
+    _lower(writer.log, found, dispatched, end)
+    return found
+
+
+def _lower(
+    log: LogHandle, queues: dict[tuple[str, int], int], start: int, end: int
+) -> None:
+    """
+    Lower numbers to those of the records in a range.
+    """
+    for rows in log.scan(start, end, Check.TOPIC):
+        counted = rows[(rows["sys_flag"] & NO_ENTRY) == 0]
+        keys = counted[["topic_id", "queue_id"]]
+        groups, first = np.unique(keys, return_index=True)
+        for group, at in zip(groups, first, strict=True):
+            key = log.topic(int(group["topic_id"])), int(group["queue_id"])
+            lowest = int(counted["queue_offset"][at])
+            queues[key] = min(queues.get(key, lowest), lowest)

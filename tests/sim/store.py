@@ -18,6 +18,7 @@ from pystore.ha.master.effects import MasterLog
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
+    Begin,
     Compare,
     Confirm,
     Cut,
@@ -142,6 +143,8 @@ class SimStore:
                 self.cut(effect.offset)
             case Wipe():
                 self._wipe(0)
+            case Begin():
+                self._wipe(effect.offset)
             case Confirm():
                 self.confirm = max(self.confirm, min(effect.offset, self.published))
             case Adopt():

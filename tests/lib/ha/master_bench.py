@@ -142,7 +142,7 @@ def confirmed(**changes: Any) -> ConfirmTruncate:
 
 
 EMPTY = confirmed(
-    epoch=-1, point=-1, end_offset=0, start_offset=-1, outcome=TruncateOutcome.EMPTY
+    epoch=-1, point=-1, end_offset=0, start_offset=0, outcome=TruncateOutcome.EMPTY
 )
 
 

@@ -16,6 +16,7 @@ from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
+    Begin,
     Compare,
     Confirm,
     Cut,
@@ -27,6 +28,7 @@ from pystore.ha.slave.effects import (
 )
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise, Send
+from pystore.ha.wire.frames import QueueEntry
 from pystore.metastore.schema import EPOCHS, PROMISED
 from pystore.store.commit_log import CommitLog
 
@@ -80,6 +82,7 @@ class ShortLog:
         self.start, self.confirm, self.flushed = start, confirm, 0
         self.promised, self.segment_size, self.is_poisoned = -1, segment_size, False
         self.room = 1 << 62
+        self.queues: tuple[QueueEntry, ...] = ()
 
     def view(self) -> SlaveLog:
         """How it stands."""
@@ -108,6 +111,9 @@ class ShortLog:
             case Wipe():
                 self.data.clear()
                 self.epochs, self.confirm, self.start = EpochTable(), 0, 0
+            case Begin():
+                assert not self.data
+                self.start, self.queues = effect.offset, effect.queues
             case Append():
                 self._append(effect)
             case Compare(offset, block):
@@ -201,6 +207,9 @@ class StoreLog:
                 self.log.cut(offset)
             case Wipe():
                 self._begin_anew(0)
+            case Begin(offset):
+                if offset != self.view().received_offset:
+                    self._begin_anew(offset)
             case Append():
                 self._append(effect)
             case Compare(offset, block):

@@ -18,6 +18,7 @@ from pystore.ha.wire.codes import (
     EpochsFlag,
     FrameType,
     MasterFlag,
+    QueuesFlag,
     SlaveFlag,
     TruncateFlag,
     TruncateOutcome,
@@ -29,7 +30,10 @@ from pystore.ha.wire.frames import (
     HandshakeMaster,
     HandshakeSlave,
     QueryEpoch,
+    QueryQueues,
+    QueueEntry,
     ReturnEpoch,
+    ReturnQueues,
     TransferAck,
     TransferData,
 )
@@ -44,6 +48,8 @@ MINIMUM = {
     FrameType.CONFIRM_TRUNCATE: 56,
     FrameType.TRANSFER_DATA: 64,
     FrameType.TRANSFER_ACK: 56,
+    FrameType.QUERY_QUEUES: 16,
+    FrameType.RETURN_QUEUES: 52,
 }
 """Bytes of the shortest body of each type, its strings empty."""
 
@@ -87,6 +93,18 @@ _RETURN = """
 00000003 00000002 00000001 b62e63d7                  total, here, more, CRC-32
 0000000000000001 0000000000000000 000000000000062c   1: 0 to 1580
 0000000000000002 000000000000062c 0000000000000942   2: 1580 to 2370
+"""
+_QUERY_QUEUES = """
+00000028 00000008 0000018bcfe56800 0000000000000009  length 40, type, time, epoch
+123456789abcdef0 0000000000000001                    session, from 1
+"""
+_RETURN_QUEUES = """
+0000006a 00000009 0000018bcfe56800 0000000000000009  length 106, type, time, epoch
+123456789abcdef0 0000000000000400 0000000000000800   session, min, start
+0000000000000003 0000000000000001                    total, first
+00000002 00000001 b54c6063                           here, more, CRC-32
+0001 74 00000000 0000000000000007                    t, queue 0, next 7
+0001 75 00000002 0000000000000009                    u, queue 2, next 9
 """
 _TRUNCATE = """
 00000050 00000005 0000018bcfe56800 0000000000000009  length 80, type, time, epoch
@@ -207,6 +225,21 @@ EXAMPLES: dict[str, tuple[Frame, bytes]] = {
                 entries=((1, 0, 1580), (2, 1580, 2370)),
             ),
         ),
+        ("query for queues", _QUERY_QUEUES, _MS, QueryQueues(_SESSION, 1)),
+        (
+            "queues",
+            _RETURN_QUEUES,
+            _MS,
+            ReturnQueues(
+                session_id=_SESSION,
+                min_offset=0x400,
+                start_offset=0x800,
+                entries_total=3,
+                first=1,
+                flags=QueuesFlag.MORE,
+                entries=(QueueEntry("t", 0, 7), QueueEntry("u", 2, 9)),
+            ),
+        ),
         (
             "confirmed cut",
             _TRUNCATE,
@@ -292,6 +325,13 @@ _bodies: tuple[st.SearchStrategy[Body], ...] = (
         _i32,
         _flags(EpochsFlag),
         st.lists(st.tuples(_i64, _i64, _i64), max_size=5).map(tuple),
+    ),
+    st.builds(QueryQueues, _i64, _i64),
+    st.builds(
+        ReturnQueues,
+        *(_i64,) * 5,
+        _flags(QueuesFlag),
+        st.lists(st.builds(QueueEntry, _text, _i32, _i64), max_size=5).map(tuple),
     ),
     st.builds(
         ConfirmTruncate,

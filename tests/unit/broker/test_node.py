@@ -6,16 +6,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cluster.proxy import Proxy
+from lib.broker_nodes import (
+    RULES,
+    SEGMENT,
+    WAIT_S,
+    free_port,
+    master_of,
+    node,
+    until,
+)
 from lib.controller.controller_server import running
 from lib.remoting.virtual_time_loop import move, run
 from lib.store.stores import message
@@ -24,7 +30,6 @@ from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
 from pystore.errors import ClosedError, FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.remoting.client import RemotingClient
@@ -33,73 +38,6 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import SyncStateSet
 from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import encode_fields
-
-SEGMENT = 1 << 20
-WAIT_S = 20
-RULES = SetRules(serves_synced=False, first_check_ms=300, check_ms=300)
-
-
-def free_port() -> int:
-    """
-    A port whose next one is free, too.
-    """
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port: int = first.getsockname()[1]
-            try:
-                with socket.create_server(("127.0.0.1", port + 1)):
-                    return port
-            except OSError:
-                # The next one is taken: another pair.
-                continue
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """
-    Waits until it holds.
-    """
-    async with asyncio.timeout(WAIT_S):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
-@asynccontextmanager
-async def node(
-    folder: Path, name: str, controller: str, **changes: object
-) -> AsyncIterator[BrokerNode]:
-    """
-    A broker of the set ``b``.
-    """
-    config = NodeConfig(
-        "c",
-        "b",
-        f"127.0.0.1:{free_port()}",
-        folder / name,
-        (controller,),
-        rules=RULES,
-        heartbeat_ms=100,
-        poll_ms=100,
-        **changes,  # type: ignore[arg-type]
-    )
-    said: list[str] = []
-    async with BrokerNode(config, said.append, segment_size=SEGMENT) as started:
-        yield started
-
-
-async def master_of(*nodes: BrokerNode) -> tuple[Replica, list[Replica]]:
-    """
-    Waits until one is master, and all are in the set; returns it and the others.
-    """
-    replicas = [await one.registered() for one in nodes]
-
-    def is_whole() -> bool:
-        masters = [one for one in replicas if one.standing().role is Role.MASTER]
-        members = [one.standing().agreed.members for one in masters]
-        return [len(replicas)] == [len(one) for one in members]
-
-    await until(is_whole)
-    (master,) = [one for one in replicas if one.standing().role is Role.MASTER]
-    return master, [one for one in replicas if one is not master]
 
 
 def test_a_node_alone_becomes_master_with_a_lease(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ class TestEpochs:
         """The state says what may come."""
         effects = Bench().opened().hear(QueryEpoch(SESSION))
 
-        assert "received a query for epochs in state TRANSFER" in reason_of(effects)
+        assert "received a query in state TRANSFER" in reason_of(effects)
 
 
 class TestAgreeing:

@@ -39,8 +39,23 @@ from pystore.ha.wire.codes import (
 )
 from pystore.ha.wire.frames import (
     QueryEpoch,
+    QueryQueues,
+    QueueEntry,
+    ReturnQueues,
     TransferData,
 )
+
+
+def empty_from(base: int) -> Bench:
+    """A connection to an empty slave of a log that begins there."""
+    bench = Bench()
+    bench.log = replace(LOG, min_offset=base)
+    bench.hear(shake())
+    if base:
+        bench.hear(QueryQueues(SESSION))
+    bench.hear(replace(EMPTY, end_offset=base, start_offset=base))
+    bench.blocks()
+    return bench
 
 
 class TestBlocks:
@@ -181,32 +196,57 @@ class TestAcks:
         )
         assert "an ack of offset 1499" in reason_of(Bench().opened().hear(ack(1499)))
 
-    @pytest.mark.parametrize(("empty_end", "base"), [(0, 2048), (4096, 0), (9, 2048)])
-    def test_an_empty_log_acks_nothing_wherever_it_lies(
-        self, empty_end: int, base: int
-    ) -> None:
-        """Its end is not ours until it has a byte of ours."""
-        bench = Bench()
-        bench.log = replace(LOG, min_offset=base)
-        bench.hear(shake(), replace(EMPTY, end_offset=empty_end))
-        bench.blocks()
+    @pytest.mark.parametrize("base", [0, 2048])
+    def test_an_empty_log_acks_nothing_wherever_it_begins(self, base: int) -> None:
+        """Its begin is no end of ours until it has a byte of ours."""
+        bench = empty_from(base)
 
-        assert bench.hear(ack(empty_end)) == [
+        assert bench.hear(ack(base)) == [
             SessionAcked(2, SESSION, 0, 0, None, AckStatus.OK)
         ]
         (acked,) = bench.hear(ack(base + 10))
         assert isinstance(acked, SessionAcked)
         assert acked.received_offset == base + 10
-        assert isinstance(bench.hear(ack(empty_end))[-1], CloseLink)
+        assert isinstance(bench.hear(ack(base))[-1], CloseLink)
 
     def test_a_log_that_was_empty_begins_where_it_was_agreed(self) -> None:
         """An end below that is of another log."""
-        bench = Bench()
-        bench.log = replace(LOG, min_offset=2048)
-        bench.hear(shake(), EMPTY)
-        bench.blocks()
+        reason = reason_of(empty_from(2048).hear(ack(2047)))
+        assert "a log that begins at offset 2048" in reason
 
-        assert "a log that begins at offset 2048" in reason_of(bench.hear(ack(2047)))
+    def test_an_empty_slave_gets_the_queue_offsets_of_its_begin_in_pages(self) -> None:
+        """A20: of one snapshot, however the log goes on."""
+        bench = Bench()
+        table = tuple(QueueEntry("t" * 1000, number, 5) for number in range(9))
+        asked: list[int] = []
+
+        def queue_offsets(offset: int) -> tuple[QueueEntry, ...]:
+            asked.append(offset)
+            return table
+
+        bench.log = replace(LOG, min_offset=2048, queue_offsets=queue_offsets)
+        bench.hear(shake(frame_bytes_max=4096))
+        found: list[QueueEntry] = []
+        for first in (0, 3, 6):
+            (frame,) = frames_in(bench.hear(QueryQueues(SESSION, first)))
+            page = frame.body
+            assert isinstance(page, ReturnQueues)
+            assert (2048, 2048, 9) == (
+                page.min_offset,
+                page.start_offset,
+                page.entries_total,
+            )
+            found += page.entries
+        assert table == tuple(found)
+        assert [2048] == asked
+        reason = reason_of(bench.hear(QueryQueues(SESSION, 10)))
+        assert "a query for queue 10 of a table of 9" in reason
+
+    def test_the_rest_of_a_table_that_was_not_begun_is_a_violation(self) -> None:
+        """Its snapshot is taken with the first query."""
+        bench = Bench()
+        bench.hear(shake())
+        assert "was not begun" in reason_of(bench.hear(QueryQueues(SESSION, 1)))
 
     def test_flushed_lies_below_received_and_never_falls(self) -> None:
         """What is durable was received, and stays."""

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lib.ha.master_bench import EMPTY, LOG, confirmed
+from lib.ha.master_bench import EMPTY, LOG, confirmed, shake
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.resume_point import (
     ResumePoint,
+    begin_of_empty,
     find_resume_point,
     last_segment_start,
 )
-from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
+from pystore.ha.wire.codes import SlaveFlag, TruncateOutcome
 
 CUT_PREFIX = replace(LOG, min_offset=2048)
 
@@ -27,7 +28,7 @@ def at(offset: int, epoch: int, **changes: Any) -> ResumePoint | str:
     """The answer to a slave that goes on at *offset* in *epoch*."""
     places = {"point": offset, "end_offset": offset, "start_offset": offset}
     body = confirmed(epoch=epoch, **{**places, **changes})
-    return find_resume_point(body, LOG, is_member=True)
+    return find_resume_point(body, LOG, None, is_member=True)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_what_does_not_fit_the_table_is_no_agreement(
 
 def test_the_refusal_of_a_start_below_the_minimum_names_the_held_offsets() -> None:
     """RMQ-R100: an answer, not a silence."""
-    found = find_resume_point(confirmed(), CUT_PREFIX, is_member=True)
+    found = find_resume_point(confirmed(), CUT_PREFIX, None, is_member=True)
 
     assert found == (
         "resync needed: the slave resumes at offset 1500, the master's log holds "
@@ -86,7 +87,7 @@ def test_the_refusal_without_a_common_point_names_the_held_offsets() -> None:
     """The slave may wipe, and come back empty."""
     body = confirmed(outcome=TruncateOutcome.NO_COMMON_POINT, epoch=-1, point=-1)
 
-    assert find_resume_point(body, LOG, is_member=False) == (
+    assert find_resume_point(body, LOG, None, is_member=False) == (
         "resync needed: no epoch is common to both logs, the master's log "
         "holds offsets 0 to 3000"
     )
@@ -95,7 +96,7 @@ def test_the_refusal_without_a_common_point_names_the_held_offsets() -> None:
 def test_a_slave_that_could_not_cut_is_left_to_people() -> None:
     """The point is no record end there: two histories under one epoch."""
     found = find_resume_point(
-        confirmed(outcome=TruncateOutcome.REFUSED), LOG, is_member=True
+        confirmed(outcome=TruncateOutcome.REFUSED), LOG, None, is_member=True
     )
 
     assert "could not cut its log at offset 1500" in str(found)
@@ -118,15 +119,33 @@ def test_a_slave_that_could_not_cut_is_left_to_people() -> None:
 def test_an_empty_slave_begins_with_the_log_or_with_its_last_segment(
     log: Any, flags: int, offset: int
 ) -> None:
-    """It holds nothing, wherever that is."""
-    body = replace(EMPTY, flags=TruncateFlag(flags), end_offset=77)
+    """It asked for the queue offsets as of there before it began."""
+    assert offset == begin_of_empty(shake(flags=SlaveFlag(flags)), log)
 
-    assert find_resume_point(body, log, is_member=False) == ResumePoint(offset, 0, 77)
+    body = replace(EMPTY, start_offset=offset, end_offset=offset)
+    found = find_resume_point(body, log, offset, is_member=False)
+    assert ResumePoint(offset, 0, offset) == found
+
+
+@pytest.mark.parametrize("begin", [None, 0, 4096])
+def test_an_empty_slave_begins_above_0_only_with_its_queue_offsets(
+    begin: int | None,
+) -> None:
+    """A20: without them a quiet queue would count from 0 again."""
+    body = replace(EMPTY, start_offset=2048, end_offset=2048)
+    found = find_resume_point(body, CUT_PREFIX, begin, is_member=False)
+    assert "begins at offset 2048, and the queue offsets" in str(found)
+
+
+def test_an_empty_slave_does_not_begin_below_the_minimum() -> None:
+    """Retention passed the begin that it was told: it asks again."""
+    found = find_resume_point(EMPTY, CUT_PREFIX, 0, is_member=False)
+    assert "resync needed: the slave's empty log begins at offset 0" in str(found)
 
 
 def test_a_member_does_not_come_back_empty() -> None:
     """What it held may be acknowledged; it has to leave the set first."""
-    found = find_resume_point(EMPTY, LOG, is_member=True)
+    found = find_resume_point(EMPTY, LOG, None, is_member=True)
 
     assert "lists the slave in the set, and its log is empty" in str(found)
 
@@ -135,7 +154,7 @@ def test_a_member_is_empty_where_nothing_is_confirmed() -> None:
     """A new set begins so."""
     log = replace(LOG, confirm_offset=0)
 
-    assert find_resume_point(EMPTY, log, is_member=True) == ResumePoint(0, 0, 0)
+    assert find_resume_point(EMPTY, log, None, is_member=True) == ResumePoint(0, 0, 0)
 
 
 @pytest.mark.parametrize("body", [EMPTY, confirmed(epoch=2, point=1500)])
@@ -143,7 +162,7 @@ def test_bytes_without_an_epoch_are_not_agreed_to(body: Any) -> None:
     """RMQ-R188: they have no label."""
     log = replace(LOG, epochs=EpochTable.of([(2, 1600)]))
 
-    assert isinstance(find_resume_point(body, log, is_member=False), str)
+    assert isinstance(find_resume_point(body, log, None, is_member=False), str)
 
 
 @given(st.integers(1, 50), st.integers(0, 200), st.integers(0, 200))

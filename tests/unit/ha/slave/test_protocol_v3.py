@@ -21,11 +21,12 @@ from lib.ha.scripted_v3_master import (
 )
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.effects import Cut, Retry, Wipe
+from pystore.ha.slave.effects import Begin, Cut, Retry, Wipe
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import (
     CheckResult,
     EpochsFlag,
+    QueuesFlag,
     SlaveFlag,
     State,
     TruncateFlag,
@@ -37,6 +38,9 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeSlave,
     QueryEpoch,
+    QueryQueues,
+    QueueEntry,
+    ReturnQueues,
 )
 from pystore.ha.wire.v3 import encode
 
@@ -127,19 +131,47 @@ class TestHandshake:
 
         assert isinstance(master.last(), ConfirmTruncate)
 
-    def test_an_empty_log_lets_the_master_choose(self) -> None:
+    def test_an_empty_log_begins_where_the_master_says(self) -> None:
         """
-        Outcome 2, with what the slave wants.
+        Outcome 2, after the queue offsets of that begin are durable (A20).
         """
         master = Master(config=replace(TERMS, is_from_last_file=True))
         master.say(SHAKE, EPOCHS)
+        assert QueryQueues(SESSION, 0) == master.last()
+        entries = (QueueEntry("t", 0, 7), QueueEntry("t", 1, 9))
+        page = ReturnQueues(SESSION, 0, 1024, 2, 0, QueuesFlag.MORE, entries[:1])
+        master.say(page)
+        assert QueryQueues(SESSION, 1) == master.last()
+        master.say(replace(page, first=1, flags=QueuesFlag(0), entries=entries[1:]))
 
+        kinds = [type(effect) for effect in master.owner.done]
+        assert [Begin, Send] == kinds[-2:]
+        assert entries == master.log.queues
         flags = TruncateFlag.SYNC_FROM_LAST_FILE
         expected = ConfirmTruncate(
-            SESSION, -1, -1, 0, 0, -1, TruncateOutcome.EMPTY, flags
+            SESSION, -1, -1, 1024, 0, 1024, TruncateOutcome.EMPTY, flags
         )
         assert expected == master.last()
         assert master.state is State.HANDSHAKE
+
+    def test_a_log_that_begins_at_0_needs_no_queue_offsets(self) -> None:
+        """
+        It gets each number with its records.
+        """
+        master = Master()
+        master.say(SHAKE, replace(EPOCHS, min_offset=0))
+        expected = ConfirmTruncate(
+            SESSION, -1, -1, 0, 0, 0, TruncateOutcome.EMPTY, TruncateFlag(0)
+        )
+        assert expected == master.last()
+
+    def test_queue_offsets_that_were_not_asked_for_are_a_violation(self) -> None:
+        """
+        The slave has asked for epochs.
+        """
+        master = Master()
+        master.say(SHAKE, ReturnQueues(SESSION, 0, 0, 0, 0, QueuesFlag(0), ()))
+        assert "waits for a page of epochs" in master.closed.reason
 
     def test_a_cut_is_reported_once_it_is_durable(self) -> None:
         """

@@ -12,6 +12,7 @@ from lib.ha.scripted_v3_master import (
     BYTES,
     DATA,
     EPOCHS,
+    SESSION,
     SHAKE,
     Master,
     data,
@@ -26,9 +27,17 @@ from pystore.ha.slave.effects import (
     Confirm,
     Retry,
 )
-from pystore.ha.wire.codes import AckStatus, CheckResult, DataFlag, MasterFlag, State
+from pystore.ha.wire.codes import (
+    AckStatus,
+    CheckResult,
+    DataFlag,
+    MasterFlag,
+    QueuesFlag,
+    State,
+)
 from pystore.ha.wire.frames import (
     Frame,
+    ReturnQueues,
     TransferAck,
     TransferData,
 )
@@ -318,7 +327,10 @@ class TestTransfer:
         At its minimum, with the epoch that covers it.
         """
         master = Master()
-        master.say(SHAKE, replace(EPOCHS, min_offset=0))
+        queues = ReturnQueues(SESSION, 2048, 2048, 0, 0, QueuesFlag(0), ())
+        table = ((1, 0, 16), (3, 16, 4096))
+        epochs = replace(EPOCHS, min_offset=2048, end_offset=4096, entries=table)
+        master.say(SHAKE, epochs, queues)
         block = replace(DATA, offset=2048, end_offset=4096, block=b"12345678")
         master.say(replace(block, epoch=3, epoch_start=16))
 
@@ -327,6 +339,15 @@ class TestTransfer:
             master.log.view().end_offset,
         )
         assert [(3, 16)] == master.log.epochs.pairs()
+
+    def test_an_empty_log_begins_above_0_only_with_its_queue_offsets(self) -> None:
+        """
+        A20: a block elsewhere than at the begin is not taken.
+        """
+        master = Master()
+        block = replace(DATA, offset=2048, end_offset=4096, block=b"12345678")
+        master.say(SHAKE, EPOCHS, replace(block, epoch=3, epoch_start=16))
+        assert "the block begins at offset 2048" in master.closed.reason
 
     def test_an_empty_log_begins_with_a_segment(self) -> None:
         """
