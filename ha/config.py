@@ -32,6 +32,7 @@ class ReplicaConfig:
         rules: of the set.
         heartbeat_ms: see `pystore.ha.master.config.MasterConfig`.
         is_learner: it never joins the SyncStateSet.
+        is_from_last_file: an empty log begins with the master's last segment.
         pace: the waits between two links to a master.
         retry_ms: how long after a failure a role switch is tried again.
         bytes_per_second: to one slave; 0: no limit.
@@ -46,6 +47,7 @@ class ReplicaConfig:
     rules: SetRules | None = None
     heartbeat_ms: int = 5_000
     is_learner: bool = False
+    is_from_last_file: bool = False
     pace: BackOffConfig = field(default_factory=BackOffConfig)
     retry_ms: int = 1_000
     bytes_per_second: int = 0
@@ -84,6 +86,7 @@ class ReplicaConfig:
             incarnation_bits=start.bits,
             epoch=epoch,
             is_learner=self.is_learner,
+            is_from_last_file=self.is_from_last_file,
             may_wipe=may_wipe,
             heartbeat_ms=self.heartbeat_ms,
         )

@@ -9,7 +9,12 @@ Source: formats 4.3; RMQ-R47 to RMQ-R61; C3.
 
 from __future__ import annotations
 
-from pystore.controller.decide.election_policy import ElectionChoice, choose, founder
+from pystore.controller.decide.election_policy import (
+    ElectionChoice,
+    choose,
+    founder,
+    is_filling,
+)
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import Elect, Trigger
 from pystore.controller.model.decision import (
@@ -74,6 +79,17 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
             f"{_names([named_id])} is not alive" if named_id else "no broker is alive"
         )
     verb = "is" if len(alive) == 1 else "are"
+    filling = [
+        one.broker_id
+        for one in state.replicas
+        if one.broker_id in alive and is_filling(state, facts, one)
+    ]
+    if filling:
+        return (
+            f"{_names(filling)} {verb} alive and filling: older records of the set are "
+            "not in its log (`pystore admin describeBrokerSet`: beginOffset); start a "
+            "broker that has them, or accept their loss with an unclean election"
+        )
     return (
         f"{_names(alive)} {verb} alive, but no member of the SyncStateSet that is "
         "known to hold every acknowledged record (`pystore admin describeBrokerSet` "
@@ -112,7 +128,7 @@ def _choice(
 
 
 def _elected(state: SetState, choice: ElectionChoice) -> Accepted:
-    elected = MasterElected(choice.master, choice.candidates, choice.loss)
+    elected = MasterElected(choice.master, choice.candidates, choice.losses)
     events = events_of(state, elected)
     after = apply_all(state, events)
     addresses = tuple((one.broker_id, one.address) for one in after.replicas)

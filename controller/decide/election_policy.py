@@ -1,8 +1,9 @@
 """
 The election policy. Pure.
 
-The policy elects the best of the members and candidates that are alive and sound: then
-no message with ack `all` is lost. If every one of them has restarted and may have lost
+The policy elects the best of the members and candidates that are alive and sound, and
+whose log has the set's records from their begin on: then no message with ack `all` is
+lost. If every one of them has restarted and may have lost
 its end, it elects the one with the longest log, which has all messages with ack
 `all-synced` (B3). Otherwise, and only if unclean elections are allowed, it elects any
 live broker.
@@ -11,7 +12,7 @@ The order, best first: a healthy disk and not resigned, then the higher epoch, t
 longer log, the preferred broker, the lower priority number, a member before a
 candidate, the lower id.
 
-Source: RMQ-R64 to RMQ-R73; B2, B3, B7, B17.
+Source: RMQ-R64 to RMQ-R73; B2, B3, B7, B11, B17.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pystore.controller.model.state import Cause, LossRange, SetState
 from pystore.remoting.codes import LOWEST_PRIORITY
 from pystore.replicaset import Member, ids_of
 
-__all__ = ["ElectionChoice", "best", "choose", "electable", "founder"]
+__all__ = ["ElectionChoice", "best", "choose", "electable", "founder", "is_filling"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,12 @@ class ElectionChoice:
     Attributes:
         master: with its incarnation.
         candidates: they hold acks back under this master (B7).
-        loss: the range that the election may lose.
+        losses: the ranges that the election may lose.
     """
 
     master: Member
     candidates: frozenset[Member] = frozenset()
-    loss: LossRange | None = None
+    losses: tuple[LossRange, ...] = ()
 
 
 def choose(
@@ -67,7 +68,7 @@ def choose(
             one for one in state.listed if one.broker_id != elected.broker_id
         )
         return ElectionChoice(
-            elected.member, staying, _loss(state, facts, elected, "power")
+            elected.member, staying, _losses(state, facts, elected, "power")
         )
     if not is_unclean:
         return None
@@ -77,7 +78,8 @@ def choose(
     elected = best(state, facts, alive, named_id)
     if elected is None:
         return None
-    return ElectionChoice(elected.member, loss=_loss(state, facts, elected, "unclean"))
+    losses = _losses(state, facts, elected, "unclean")
+    return ElectionChoice(elected.member, losses=losses)
 
 
 def founder(state: SetState, facts: Facts, broker_id: int) -> ElectionChoice | None:
@@ -103,7 +105,28 @@ def electable(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:
         and not one.is_learner
         and _standing(one, facts) is LogStanding.SOUND
         and facts.is_alive(one)
+        and not is_filling(state, facts, one)
     )
+
+
+def is_filling(state: SetState, facts: Facts, replica: RegisteredBroker) -> bool:
+    """
+    Returns whether a replica lacks records that its set has (B11): it began above the
+    floor, and has not reached it. The floor rises with retention on the master.
+    """
+    begin = facts.begin(replica)
+    if not begin.is_filling:
+        return False
+    floor = _floor(state, facts)
+    return floor < 0 or begin.offset > floor
+
+
+def _floor(state: SetState, facts: Facts) -> int:
+    """
+    Returns where the log of the master begins; -1: not known.
+    """
+    master = state.master and state.replica(state.master.broker_id)
+    return -1 if master is None else facts.begin(master).offset
 
 
 def _standing(replica: RegisteredBroker, facts: Facts) -> LogStanding:
@@ -179,7 +202,9 @@ def _after_power_cut(
     whole = [
         one
         for one in listed
-        if _standing(one, facts) is LogStanding.RESTARTED and not one.is_learner
+        if _standing(one, facts) is LogStanding.RESTARTED
+        and not one.is_learner
+        and not is_filling(state, facts, one)
     ]
     furthest = max((facts.position(one) for one in whole), default=None)
     there = (
@@ -188,13 +213,20 @@ def _after_power_cut(
     return best(state, facts, there, named_id)
 
 
-def _loss(
+def _losses(
     state: SetState, facts: Facts, elected: RegisteredBroker, cause: Cause
-) -> LossRange | None:
+) -> tuple[LossRange, ...]:
     """
-    Returns the range between the new master's end and the largest known end (RMQ-R73):
-    that of a listed broker, or, in an unclean election, of any that the set ever had.
+    Returns the range below the new master's begin that it lacks (B11), and the range
+    between its end and the largest known end (RMQ-R73): that of a listed broker, or, in
+    an unclean election, of any that the set ever had.
     """
+    epoch, begin = state.epoch + 1, facts.begin(elected)
+    losses = []
+    if begin.is_filling and begin.offset > 0:
+        floor = max(_floor(state, facts), 0)
+        if begin.offset > floor:
+            losses.append(LossRange(epoch, floor, begin.offset, cause))
     listed, is_unclean = ids_of(state.listed), cause == "unclean"
     ends = [
         max(one.seen, one.recovered, facts.position(one)).end
@@ -204,4 +236,6 @@ def _loss(
     if is_unclean:
         ends += [one.seen.end for one in state.tombstones]
     start, end = max(facts.position(elected).end, 0), max(ends, default=-1)
-    return LossRange(state.epoch + 1, start, end, cause) if end > start else None
+    if end > start:
+        losses.append(LossRange(epoch, start, end, cause))
+    return tuple(losses)

@@ -143,6 +143,7 @@ def _registered(
         told.position,
         seen,
         command.ha_address,
+        told.begin,
     )
 
 
@@ -156,6 +157,7 @@ def _differs(old: RegisteredBroker, registered: BrokerRegistered) -> bool:
         recovered=registered.recovered,
         seen=registered.seen,
         ha_address=registered.ha_address,
+        begin=registered.begin,
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from pystore.controller.model.facts import LastHeartbeat
-from pystore.controller.model.log_end import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.remoting.codes import LOWEST_PRIORITY
 from pystore.replicaset import Incarnation
@@ -50,6 +50,7 @@ class Heartbeat:
         is_ill: its disk fails (B9).
         timeout_ms: how long it is valid.
         address: ``HOST:PORT`` where the broker listens; empty: unknown.
+        begin: where its log begins (B11).
     """
 
     broker_id: int
@@ -63,6 +64,7 @@ class Heartbeat:
     is_ill: bool = False
     timeout_ms: int = TIMEOUT_MS
     address: str = ""
+    begin: LogBegin = UNTOLD
 
 
 @dataclass(slots=True)
@@ -102,6 +104,7 @@ class _Kept:
             one.is_ill,
             not self.is_closed,
             self.is_ended,
+            one.begin,
         )
 
 

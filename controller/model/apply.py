@@ -87,6 +87,7 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
         recovered=change.recovered,
         seen=change.seen,
         ha_address=change.ha_address,
+        begin=change.begin,
     )
     state = _with(state, new)
     if new.standing is not LogStanding.SOUND or new.member == old.member:
@@ -109,7 +110,7 @@ def _elected(state: SetState, change: MasterElected) -> SetState:
     elected = state.replica(change.master.broker_id)
     if elected is not None:
         state = _with(state, replace(elected, standing=LogStanding.SOUND))
-    losses = (*state.losses, *((change.loss,) if change.loss else ()))
+    losses = (*state.losses, *change.losses)
     return replace(
         state,
         is_founded=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.model.log_end import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.state import NotedRefusal
 from pystore.replicaset import Incarnation, Member
 
@@ -82,6 +82,7 @@ class Recovery:
         acks_flushed: it acknowledges flushed messages only.
         is_lossy: a cut of its own went below what it had acknowledged (B4).
         is_copy: device or inode of the store differ (A15).
+        begin: where the log begins (B11).
     """
 
     incarnation: Incarnation
@@ -93,6 +94,7 @@ class Recovery:
     acks_flushed: bool = False
     is_lossy: bool = False
     is_copy: bool = False
+    begin: LogBegin = UNTOLD
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import LossRange, NotedRefusal
 from pystore.replicaset import Incarnation, Member
@@ -65,6 +65,7 @@ class BrokerRegistered:
         recovered: the end of its log.
         seen: the largest log end known before.
         ha_address: where it serves slaves; empty: unknown.
+        begin: where its log begins.
     """
 
     broker_id: int
@@ -75,6 +76,7 @@ class BrokerRegistered:
     recovered: LogEnd
     seen: LogEnd
     ha_address: str = ""
+    begin: LogBegin = UNTOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,12 @@ class MasterElected:
     Attributes:
         master: with its incarnation.
         candidates: of the previous set; they hold acks back (B7).
-        loss: the range that the election may lose.
+        losses: the ranges that the election may lose.
     """
 
     master: Member
     candidates: frozenset[Member] = frozenset()
-    loss: LossRange | None = None
+    losses: tuple[LossRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pystore.controller.model.log_end import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.replica import RegisteredBroker
 from pystore.remoting.codes import LOWEST_PRIORITY
 from pystore.replicaset import Incarnation
@@ -32,6 +32,7 @@ class LastHeartbeat:
         is_connected: the connection of the heartbeat is open. Without it the process
             may be alive nevertheless.
         is_ended: its process has ended, by evidence and not by silence (C3).
+        begin: where its log begins (B11).
     """
 
     incarnation: Incarnation | None = None
@@ -40,6 +41,7 @@ class LastHeartbeat:
     is_ill: bool = False
     is_connected: bool = True
     is_ended: bool = False
+    begin: LogBegin = UNTOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,17 @@ class Facts:
             if (one := _of_process(some, replica)) is not None
         )
         return max(replica.seen, replica.recovered, *told)
+
+    def begin(self, replica: RegisteredBroker) -> LogBegin:
+        """
+        Returns where the log of the registered process begins: as its last heartbeat
+        tells, also of a process that has ended, else its registration.
+        """
+        for some in (self.last_heartbeats, self.former_heartbeats):
+            one = _of_process(some, replica)
+            if one is not None and one.begin != UNTOLD:
+                return one.begin
+        return replica.begin
 
     def position(self, replica: RegisteredBroker) -> LogEnd:
         """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pystore.controller.model.log_end import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.replicaset import Incarnation, Member
 
 __all__ = ["LogStanding", "RegisteredBroker", "Tombstone"]
@@ -58,6 +58,7 @@ class RegisteredBroker:
         is_learner: it follows, and is never a member.
         priority: the lower is preferred among equals; ``None``: that of its heartbeats.
         ha_address: ``HOST:PORT`` where it serves slaves; empty: unknown.
+        begin: where its log began when that process registered (B11).
     """
 
     broker_id: int
@@ -72,6 +73,7 @@ class RegisteredBroker:
     is_learner: bool = False
     priority: int | None = None
     ha_address: str = field(default="", metadata={"since": 2})
+    begin: LogBegin = field(default=UNTOLD, metadata={"since": 2})
 
     @property
     def member(self) -> Member:

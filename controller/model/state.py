@@ -38,8 +38,10 @@ class LossRange:
 
     Attributes:
         epoch: that began with the election.
-        start: the end of the new master's log, in bytes.
-        end: the largest known log end of the set, exclusive.
+        start: the end of the new master's log, in bytes; of a range that its log lacks
+            below its begin, the begin of the former master's log.
+        end: the largest known log end of the set, or the begin of the new master's log,
+            exclusive.
         cause: ``unclean``, or ``power`` when the whole set had lost power.
     """
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.replica import LogStanding
 from pystore.errors import InvalidError
 from pystore.net.address import parse_address
@@ -79,6 +79,7 @@ class HeartbeatExtension:
         disk_problem: the failure of its disk, as one line; empty: none (B9).
         resigned_epoch: of the mastership that it resigned for good, which ends the wait
             for its lease (C3); -1: none.
+        begin: where its log begins (B11).
     """
 
     incarnation: Incarnation
@@ -86,6 +87,7 @@ class HeartbeatExtension:
     flushed_end: int = -1
     disk_problem: str = ""
     resigned_epoch: int = -1
+    begin: LogBegin = UNTOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class _HeartbeatExtensionHeader:
     pystore_flushed_end: Int64 = -1
     pystore_disk_problem: str = ""
     pystore_resigned_epoch: Int64 = -1
+    pystore_begin_offset: Int64 = -1
+    pystore_is_filling: bool = False
 
 
 def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
@@ -108,6 +112,8 @@ def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
             extension.flushed_end,
             extension.disk_problem,
             extension.resigned_epoch,
+            extension.begin.offset,
+            extension.begin.is_filling,
         )
     )
 
@@ -129,6 +135,7 @@ def heartbeat_extension_of(fields: Fields) -> HeartbeatExtension | None:
         header.pystore_flushed_end,
         header.pystore_disk_problem,
         header.pystore_resigned_epoch,
+        LogBegin(header.pystore_begin_offset, header.pystore_is_filling),
     )
 
 
@@ -233,6 +240,8 @@ class _RecoveryHeader:
     pystore_acks_flushed: bool = False
     pystore_is_lossy: bool = False
     pystore_is_copy: bool = False
+    pystore_begin_offset: Int64 = -1
+    pystore_is_filling: bool = False
 
 
 def recovery_fields(recovery: Recovery) -> dict[str, str]:
@@ -251,6 +260,8 @@ def recovery_fields(recovery: Recovery) -> dict[str, str]:
             recovery.acks_flushed,
             recovery.is_lossy,
             recovery.is_copy,
+            recovery.begin.offset,
+            recovery.begin.is_filling,
         )
     )
 
@@ -275,6 +286,7 @@ def recovery_of(fields: Fields) -> Recovery | None:
         header.pystore_acks_flushed,
         header.pystore_is_lossy,
         header.pystore_is_copy,
+        LogBegin(header.pystore_begin_offset, header.pystore_is_filling),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from pystore.controller.decide.election_policy import is_filling
 from pystore.controller.model.explain import why_missing
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replica import RegisteredBroker
@@ -95,6 +96,8 @@ def _broker(state: SetState, facts: Facts, one: RegisteredBroker) -> dict[str, o
         "learner": one.is_learner,
         "priority": one.priority,
         "epoch": position.epoch,
+        "beginOffset": facts.begin(one).offset,
         "endOffset": position.end,
+        "filling": is_filling(state, facts, one),
         "reason": why_missing(state, facts, one),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import UNTOLD, LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import heartbeat_extension_of
 from pystore.remoting.command import RemotingCommand
@@ -65,6 +65,7 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         is_ill=bool(extension and extension.disk_problem),
         timeout_ms=header.heartbeat_timeout_mills,
         address=(header.broker_addr or "")[:_ADDRESS_MAX],
+        begin=extension.begin if extension else UNTOLD,
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),

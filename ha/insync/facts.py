@@ -23,6 +23,7 @@ class SessionOpened:
             ``None``: not known yet (a legacy slave that reported 0).
         is_learner: it counts for nothing.
         is_legacy: its acks do not cover its disk.
+        is_filling: it lacks records that the set has, or queue offsets (B11).
     """
 
     broker_id: int
@@ -31,6 +32,7 @@ class SessionOpened:
     offset: int | None
     is_learner: bool
     is_legacy: bool
+    is_filling: bool = False
 
 
 @dataclass(frozen=True, slots=True)

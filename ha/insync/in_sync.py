@@ -265,6 +265,13 @@ class InSync:
         self._set_state.settle_doubts()
         self._advance_anew(now_ms)
 
+    def leased(self) -> None:
+        """
+        The controller granted a lease, so it is one of pystore: it elects no replica
+        that lacks records, and such a one may be a member (B11).
+        """
+        self._membership.may_add_filling = True
+
     def exclude(self, broker_id: int, now_ms: int) -> None:
         """
         A slave must leave the set, and may not join again before `readmit`.

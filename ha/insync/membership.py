@@ -57,6 +57,7 @@ class Membership:
         progress: the confirm offset and the offsets of each ack.
         next_check_ms: when lags are checked next.
         candidates_until_ms: when the candidates of the election leave the set (B12).
+        may_add_filling: the controller elects no replica that lacks records (B11).
     """
 
     rules: SetRules
@@ -68,6 +69,7 @@ class Membership:
     progress: ConfirmOffset
     next_check_ms: int
     candidates_until_ms: int
+    may_add_filling: bool = False
     _late: dict[int, str] = field(default_factory=dict)
     _excluded: set[int] = field(default_factory=set)
     _refused_until_ms: dict[int, int] = field(default_factory=dict)
@@ -275,6 +277,7 @@ class Membership:
     def _is_barred(self, session: Session) -> bool:
         return (
             session.is_learner
+            or (session.is_filling and not self.may_add_filling)
             or session.status is not AckStatus.OK
             or session.broker_id in self._excluded
         )

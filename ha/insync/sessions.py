@@ -33,6 +33,7 @@ class Session:
             not an ack of 0 (RMQ-R129).
         flushed_offset: it has everything below on disk; ``None``: never reported.
         status: of its log.
+        is_filling: it lacks records that the set has (B11).
     """
 
     member: Member
@@ -42,6 +43,7 @@ class Session:
     received_offset: int | None = None
     flushed_offset: int | None = None
     status: AckStatus = AckStatus.OK
+    is_filling: bool = False
 
     @property
     def broker_id(self) -> int:
@@ -80,6 +82,7 @@ class Sessions:
             fact.session_id,
             fact.is_learner,
             fact.is_legacy,
+            is_filling=fact.is_filling,
         )
         self._seen.add(fact.broker_id)
         return None if now is None else now.session_id

@@ -245,6 +245,9 @@ class InSyncMonitor:
         with self._lock:
             now_ms = self._now_ms()
             self._grew(now_ms)
+            lease_ms = self._lease_ms()
+            if lease_ms is not None and now_ms <= lease_ms:
+                self._in_sync.leased()
             if now_ms >= self._in_sync.next_deadline():
                 self._in_sync.tick(now_ms)
             change = self._in_sync.proposal(now_ms)

@@ -159,7 +159,9 @@ class LegacyMasterProtocol(AcceptedLink):
             incarnation=None,
             session_id=self.session_id,
             offset=start or None,
-            is_learner=slave.is_learner,
+            # One that begins with the last segment lacks records, and no controller
+            # hears of it (B11).
+            is_learner=slave.is_learner or slave.is_from_last_file,
             is_legacy=True,
         )
         self._open(opened, now_ms)

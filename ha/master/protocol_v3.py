@@ -254,6 +254,8 @@ class V3MasterProtocol(AcceptedLink):
             slave.flags & SlaveFlag.LEARNER or body.flags & TruncateFlag.LEARNER
         )
         self._is_to_suspend |= bool(body.flags & TruncateFlag.START_SUSPENDED)
+        # It begins in this session, so its handshake could not tell.
+        is_late = agreed.empty_end is not None and agreed.offset > log.min_offset
         opened = SessionOpened(
             broker_id=slave.broker_id,
             incarnation=Incarnation(slave.incarnation, slave.incarnation_bits),
@@ -261,6 +263,7 @@ class V3MasterProtocol(AcceptedLink):
             offset=agreed.offset,
             is_learner=self._is_learner,
             is_legacy=False,
+            is_filling=bool(slave.flags & SlaveFlag.FILLING) or is_late,
         )
         self._open(opened, now_ms)
         self._heartbeat(log, now_ms)

@@ -26,6 +26,7 @@ __all__ = [
     "Confirm",
     "Cut",
     "LeaveMaster",
+    "ReachFloor",
     "Retry",
     "SlaveEffect",
     "SlaveLog",
@@ -49,6 +50,7 @@ class SlaveLog:
         promised_epoch: the highest that it promised, durable (B6).
         segment_size: bytes of one file.
         is_poisoned: a write-back failed: nothing more gets durable (A12).
+        is_filling: it lacks records of its set, or queue offsets (B11).
     """
 
     min_offset: int
@@ -60,6 +62,7 @@ class SlaveLog:
     promised_epoch: int
     segment_size: int
     is_poisoned: bool = False
+    is_filling: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -115,6 +118,14 @@ class Begin:
     offset: int
     floor: int
     queues: tuple[QueueEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReachFloor:
+    """
+    Note, durably, that the master's log begins at or above this one: it lacks no record
+    of the set any more (B11).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +225,7 @@ SlaveEffect = (
     | Cut
     | Wipe
     | Begin
+    | ReachFloor
     | Append
     | Compare
     | Adopt

@@ -25,6 +25,8 @@ def slave_handshake(
     Returns the slave's handshake; it counts whole records only.
     """
     flags = config.slave_flags & ~SlaveFlag.START_SUSPENDED
+    if log.is_filling:
+        flags |= SlaveFlag.FILLING
     return HandshakeSlave(
         protocol_min=PROTOCOL_V3,
         protocol_max=PROTOCOL_V3,

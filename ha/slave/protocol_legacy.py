@@ -71,7 +71,7 @@ class LegacySlaveProtocol(MasterLink):
         self._last_data: LegacyData | None = None
         self._rest: memoryview | None = None
         self._reported = -1
-        self._is_cut_short = False
+        self._is_cut_short = self._is_learner = False
 
     # -- the handshake -----------------------------------------------------
 
@@ -92,7 +92,9 @@ class LegacySlaveProtocol(MasterLink):
             return
         # With a report of 0 the flag would make a log with bytes skip some.
         is_from_last_file = config.is_from_last_file and log.is_empty
-        shake = LegacyHandshake(config.broker_id, is_from_last_file, config.is_learner)
+        # A controller of RocketMQ elects any member, also one without records (B11).
+        self._is_learner = config.is_learner or log.is_filling
+        shake = LegacyHandshake(config.broker_id, is_from_last_file, self._is_learner)
         self._send(encode_legacy(shake), now_ms)
 
     def _take(self, data: memoryview, now_ms: int) -> int:
@@ -234,6 +236,13 @@ class LegacySlaveProtocol(MasterLink):
             self._append_rest()
         elif isinstance(effect, Append):
             self._move(LinkEvent.LOG_APPENDED)
+            if self._log.is_filling and not self._is_learner:
+                self._close(
+                    "this log begins above 0, and its master tells no queue offsets: "
+                    "connecting again as a learner",
+                    Retry.SOON,
+                )
+                return
             self._apply_confirm()
 
     def _effect_failed(

@@ -28,6 +28,7 @@ from pystore.ha.slave.effects import (
     Begin,
     Confirm,
     Cut,
+    ReachFloor,
     Retry,
     SlaveEffect,
     SlaveLog,
@@ -215,6 +216,10 @@ class V3SlaveProtocol(MasterLink):
             self._cut_is_done(now_ms)
 
     def _cut_is_done(self, now_ms: int) -> None:
+        log = self._log
+        is_whole = not log.is_empty and log.min_offset <= self._pages.min_offset
+        if log.is_filling and is_whole:
+            self._add_effect(ReachFloor())
         is_empty = self._consistent_point.outcome is TruncateOutcome.EMPTY
         # A log from 0 on gets each number with its records.
         begins_at_0 = not (

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -40,14 +41,21 @@ from pystore.ha.slave.effects import (
     Compare,
     Confirm,
     Cut,
+    ReachFloor,
     SlaveLog,
     Wipe,
 )
 from pystore.ha.slave.maintenance import ReplicaMaintenance
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise
-from pystore.metastore.schema import EPOCHS, INCARNATION, POSITIONS, PROMISED
-from pystore.metastore.values import QueueMark, QueueOffsets
+from pystore.metastore.schema import (
+    EPOCHS,
+    INCARNATION,
+    JOINED,
+    POSITIONS,
+    PROMISED,
+)
+from pystore.metastore.values import JoinMark, QueueMark, QueueOffsets
 from pystore.store.maintenance import MaintenanceThread
 from pystore.store.queue_table import indexed_queues_at
 from pystore.store.store import Store
@@ -66,7 +74,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LogEffect", "ReplicaLog", "ack_status"]
 
-LogEffect = Promise | Cut | Wipe | Begin | Append | Compare | Adopt | Confirm
+LogEffect = (
+    Promise | Cut | Wipe | Begin | ReachFloor | Append | Compare | Adopt | Confirm
+)
 """The effects that the log carries out."""
 
 
@@ -108,6 +118,7 @@ class ReplicaLog:
         self._handle: LogHandle
         self._epochs: EpochTable
         self._promised: int
+        self._joined: JoinMark
         self._open()
 
     def _open(self) -> None:
@@ -135,6 +146,7 @@ class ReplicaLog:
     def _reread(self) -> None:
         with self._store.log.writer.metastore.view() as view:
             self._epochs, self._promised = view.read(EPOCHS), view.read(PROMISED)
+            self._joined = view.read(JOINED)
         self._has_bytes = False  # the next append finds out
 
     def __enter__(self) -> ReplicaLog:
@@ -199,6 +211,7 @@ class ReplicaLog:
             self._promised,
             ends.segment_size,
             ends.poisoned,
+            self._joined.is_filling,
         )
 
     def queues_at(self, offset: int) -> dict[tuple[str, int], int]:
@@ -258,6 +271,8 @@ class ReplicaLog:
             self._cut_store(ends.published_end)
         log = self._store.log
         log.begin_epoch(epoch)
+        # Its begin is the floor of the set now (B11).
+        self._join(JoinMark())
         self._reread()
         return log
 
@@ -313,6 +328,8 @@ class ReplicaLog:
                 self._wipe()
             case Begin():
                 self._begin(effect)
+            case ReachFloor():
+                self._join(replace(self._joined, floor=-1))
             case Adopt():
                 self._adopt(effect.epochs)
             case Compare():
@@ -344,6 +361,8 @@ class ReplicaLog:
                 offset=offset,
             )
         self._begin_at(offset)
+        # A master of RocketMQ tells neither where its log begins nor queue offsets.
+        self._join(JoinMark(0, has_queue_offsets=False))
 
     def _begin(self, effect: Begin) -> None:
         """
@@ -353,8 +372,11 @@ class ReplicaLog:
         if effect.offset != self._handle.ends().received_end:
             self._begin_at(effect.offset)
         marks = tuple(QueueMark(*one) for one in effect.queues)
+        joined = JoinMark(effect.floor if effect.floor < effect.offset else -1)
         with self._store.log.writer.metastore.change() as change:
             change.write_marks(POSITIONS, QueueOffsets(effect.offset, marks))
+            change.write(JOINED, joined)
+        self._joined = joined
         self._handle.queues_reset()
         self._handle.queues_load({one[:2]: one.next_offset for one in effect.queues})
 
@@ -412,6 +434,14 @@ class ReplicaLog:
     def _wipe(self) -> None:
         if self._handle.ends().received_end or self._epochs.entries:
             self._cut_store(0)
+        self._join(JoinMark())
+
+    def _join(self, joined: JoinMark) -> None:
+        if joined == self._joined:
+            return
+        with self._store.log.writer.metastore.change() as change:
+            change.write(JOINED, joined)
+        self._joined = joined
 
     def _cut_store(self, offset: int) -> None:
         try:

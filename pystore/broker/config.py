@@ -39,6 +39,8 @@ class NodeConfig:
         poll_ms: between two questions for the master, should a notice be lost.
         route_ms: between two registrations with the name servers.
         is_learner: it never joins the SyncStateSet.
+        is_from_last_file: an empty log begins with the master's last segment; RocketMQ:
+            ``syncFromLastFile``. Such a replica is elected only unclean (B11).
         pace: the waits between two links to a master.
 
     Raises:
@@ -59,6 +61,7 @@ class NodeConfig:
     poll_ms: int = 1_000
     route_ms: int = 10_000
     is_learner: bool = False
+    is_from_last_file: bool = False
     pace: BackOffConfig = field(default_factory=BackOffConfig)
 
     def __post_init__(self) -> None:
@@ -91,6 +94,7 @@ class NodeConfig:
             port=port,
             rules=self.rules,
             is_learner=self.is_learner,
+            is_from_last_file=self.is_from_last_file,
             pace=self.pace,
             say=say,
         )

@@ -18,7 +18,7 @@ from pystore.broker.lease_answers import LeaseAnswers, SentHeartbeat
 from pystore.broker.recovery_facts import log_end_of
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.controller.client.client import ControllerClient
-from pystore.controller.model.log_end import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.controller.protocol.calls import HeartbeatAnswer, SendHeartbeat
 from pystore.controller.protocol.extensions import HeartbeatExtension
 from pystore.errors import PystoreError
@@ -36,6 +36,7 @@ class _LogState(NamedTuple):
     confirm_offset: int = -1
     flushed_end: int = -1
     disk_problem: str = ""
+    begin: LogBegin = UNTOLD
 
 
 class HeartbeatSender:
@@ -100,11 +101,14 @@ class HeartbeatSender:
         """
         try:
             at, log = log_end_of(self._replica.log), self._replica.log.log()
+            begin = LogBegin(log.min_offset, log.is_filling)
         except PystoreError:
             # Closed, or opened again after an interrupted cut.
             return self._state
         problem = "a write-back failed" if log.is_poisoned else ""
-        self._state = _LogState(at, log.confirm_offset, log.flushed_offset, problem)
+        self._state = _LogState(
+            at, log.confirm_offset, log.flushed_offset, problem, begin
+        )
         return self._state
 
     def _made(self) -> SendHeartbeat:
@@ -124,5 +128,6 @@ class HeartbeatSender:
                 state.flushed_end,
                 state.disk_problem,
                 self._gateway.resigned_epoch,
+                state.begin,
             ),
         )

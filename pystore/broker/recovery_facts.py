@@ -8,10 +8,10 @@ Source: A15, B1, B2; docs/identity.md.
 from __future__ import annotations
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import LogBegin, LogEnd
 from pystore.ha.slave.replica_log import ReplicaLog
 
-__all__ = ["log_end_of", "recovery_of"]
+__all__ = ["log_begin_of", "log_end_of", "recovery_of"]
 
 
 def log_end_of(log: ReplicaLog) -> LogEnd:
@@ -24,6 +24,17 @@ def log_end_of(log: ReplicaLog) -> LogEnd:
     now = log.log()
     pairs = now.epochs.pairs()
     return LogEnd(pairs[-1][0] if pairs else 0, now.end_offset)
+
+
+def log_begin_of(log: ReplicaLog) -> LogBegin:
+    """
+    Returns where the log begins, and whether it lacks records of its set (B11).
+
+    Raises:
+        PystoreError: the log is closed.
+    """
+    now = log.log()
+    return LogBegin(now.min_offset, now.is_filling)
 
 
 def recovery_of(log: ReplicaLog) -> Recovery:
@@ -42,4 +53,5 @@ def recovery_of(log: ReplicaLog) -> Recovery:
         is_clean=report.is_clean,
         keeps_pages=report.keeps_pages,
         is_copy=report.is_copy,
+        begin=log_begin_of(log),
     )

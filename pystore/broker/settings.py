@@ -77,6 +77,7 @@ _NODE_KEYS = (
     "controllerAddr",
     "namesrvAddr",
     "asyncLearner",
+    "syncFromLastFile",
     "servesSynced",
     "haListenPort",
     *_RULES,
@@ -367,6 +368,7 @@ def _node(texts: _Texts) -> NodeSettings:
         ha_port,
         rules=_rules(texts),
         is_learner=texts.flag("asyncLearner", default=False),
+        is_from_last_file=texts.flag("syncFromLastFile", default=False),
     )
     config = _timed(config, texts)
     if config.heartbeat_ms >= config.heartbeat_timeout_ms:

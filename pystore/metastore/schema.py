@@ -27,6 +27,7 @@ from pystore.metastore.values import (
     CutState,
     Exports,
     Identity,
+    JoinMark,
     QueueBounds,
     QueueMark,
     StoreFingerprint,
@@ -48,6 +49,7 @@ __all__ = [
     "HEADS",
     "IDENTITY",
     "INCARNATION",
+    "JOINED",
     "KEYS",
     "LENGTHS",
     "PLACE",
@@ -231,6 +233,12 @@ IDENTITY: MetaKey[Identity] = MetaKey(
     "identity", None, _identity_to_json, _identity_from_json
 )
 PROMISED: MetaKey[int] = MetaKey("promised", NO_EPOCH, int, int)
+JOINED: MetaKey[JoinMark] = MetaKey(
+    "joined",
+    JoinMark(),
+    lambda it: [it.floor, it.has_queue_offsets],
+    lambda stored: JoinMark(stored[0], stored[1]),
+)
 EPOCHS: MetaKey[EpochTable] = MetaKey(
     "epochs",
     EpochTable(),
@@ -298,6 +306,7 @@ KEYS: tuple[MetaKey[Any], ...] = (
     PLACE,
     IDENTITY,
     PROMISED,
+    JOINED,
     EPOCHS,
     BOUNDS,
     QUEUES,

@@ -28,6 +28,7 @@ __all__ = [
     "CutState",
     "Exports",
     "Identity",
+    "JoinMark",
     "QueueBounds",
     "QueueMark",
     "QueueOffsets",
@@ -150,6 +151,28 @@ class QueueOffsets:
 
     as_of: int = 0
     next_offsets: tuple[QueueMark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JoinMark:
+    """
+    What a replica lacks since its log began above 0 (B11, A20).
+
+    Attributes:
+        floor: where the log of its set began then: it lacks the records from there to
+            its own begin; -1: none, or the set has none of them any more.
+        has_queue_offsets: whether it got the next queue offsets as of its begin.
+    """
+
+    floor: int = -1
+    has_queue_offsets: bool = True
+
+    @property
+    def is_filling(self) -> bool:
+        """
+        Whether the replica is elected only unclean.
+        """
+        return self.floor >= 0 or not self.has_queue_offsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,13 +116,16 @@ class ReplicaSet:
         start: int = 1,
         learner: bool = False,
         legacy: bool = False,
+        filling: bool = False,
     ) -> int:
         """
         A slave shakes hands; answers the number of its session.
         """
         session = next(self._sessions)
         incarnation = None if legacy else member(broker_id, start).incarnation
-        fact = SessionOpened(broker_id, incarnation, session, None, learner, legacy)
+        fact = SessionOpened(
+            broker_id, incarnation, session, None, learner, legacy, filling
+        )
         if self.monitor.opened(fact, self.now) != session:
             self._live[broker_id] = session, legacy
         return session

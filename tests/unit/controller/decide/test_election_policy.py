@@ -19,7 +19,7 @@ from pystore.controller.model.commands import (
     Trigger,
 )
 from pystore.controller.model.facts import LastHeartbeat
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import LogBegin, LogEnd
 from pystore.controller.model.replies import Done, Election
 from pystore.controller.model.state import LossRange
 from pystore.replicaset import Member
@@ -340,3 +340,62 @@ def test_the_only_java_member_with_a_shorter_log_is_elected_with_a_loss() -> Non
             assert LossRange(3, 700, 900, "power") == brokers.state.losses[-1]
         else:
             assert _no_master(brokers)
+
+
+def _begins(brokers: Brokers, number: int, begin: LogBegin) -> None:
+    heard = brokers.last_heartbeats[number]
+    brokers.last_heartbeats[number] = replace(heard, begin=begin)
+
+
+@pytest.mark.parametrize(
+    ("floor", "begin", "is_elected"),
+    [
+        (0, LogBegin(100, is_filling=True), False),
+        (99, LogBegin(100, is_filling=True), False),
+        (100, LogBegin(100, is_filling=True), True),
+        (-1, LogBegin(100, is_filling=True), False),
+        (0, LogBegin(100), True),
+        (0, LogBegin(), True),
+    ],
+)
+def test_a_replica_that_lacks_records_of_its_set_is_not_elected(
+    floor: int, begin: LogBegin, *, is_elected: bool
+) -> None:
+    """B11: until the set begins where it does. Without it, another one is elected."""
+    for others_live in (True, False):
+        brokers = Brokers()
+        _, b, c = (brokers.join(number, start(1)) for number in (1, 2, 3))
+        brokers.elect(1)
+        brokers.admit(b, c)
+        brokers.reach(2, 1, BYTES)
+        _begins(brokers, 1, LogBegin(floor))
+        _begins(brokers, 2, begin)
+        brokers.die(1)
+        if not others_live:
+            brokers.die(3)
+        if is_elected:
+            assert 2 == _elected(brokers)
+        elif others_live:
+            assert 3 == _elected(brokers)
+        else:
+            assert _no_master(brokers)
+
+
+@pytest.mark.parametrize("floor", [0, 60])
+def test_an_unclean_election_records_what_is_missing_below_the_begin(
+    floor: int,
+) -> None:
+    """B11: and what is missing above the end, as always (RMQ-R73)."""
+    brokers = Brokers()
+    _, b = (brokers.join(number, start(1)) for number in (1, 2))
+    brokers.elect(1)
+    brokers.admit(b)
+    brokers.reach(1, 1, 500)
+    _begins(brokers, 1, LogBegin(floor))
+    brokers.do(SeeEnds(), Done)
+    brokers.die(1)
+    brokers.reach(2, 1, 400)
+    _begins(brokers, 2, LogBegin(100, is_filling=True))
+    brokers.do(Elect(Trigger.CONTROLLER, is_unclean=True), Election)
+    ranges = [(one.start, one.end) for one in brokers.state.losses]
+    assert [(floor, 100), (400, 500)] == ranges

@@ -84,7 +84,7 @@ def test_losses_and_tombstones_do_not_grow_without_end() -> None:
     for number in range(1, TOMBSTONES_MAX + 9):
         changes = (
             IdApplied(number, f"{number};1", "a"),
-            MasterElected(Member(number), loss=LossRange(number, 1, 2, "unclean")),
+            MasterElected(Member(number), losses=(LossRange(number, 1, 2, "unclean"),)),
             BrokersCleaned(frozenset({number})),
         )
         for change in changes:

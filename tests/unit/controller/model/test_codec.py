@@ -125,7 +125,7 @@ def test_foreign_bytes_are_not_a_record(raw: bytes) -> None:
         decode(raw, "key")
 
 
-def test_a_record_of_version_1_has_no_address_for_slaves() -> None:
+def test_a_record_of_version_1_has_no_address_for_slaves_and_no_begin() -> None:
     """RMQ-R266: it is read; the next commit writes the present version."""
     brokers = Brokers()
     brokers.join(1, start(1))
@@ -133,6 +133,7 @@ def test_a_record_of_version_1_has_no_address_for_slaves() -> None:
     plain = json.loads(body)
     for one in plain["replicas"]:
         assert "" == one.pop("ha_address")
+        assert {"offset": -1, "is_filling": False} == one.pop("begin")
     body = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
     checksum = xxhash.xxh3_64_hexdigest(body).encode()
 

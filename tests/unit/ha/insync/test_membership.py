@@ -38,6 +38,17 @@ class TestExpand:
 
         assert replicas.asked_ids() is None
 
+    def test_a_filling_slave_is_asked_in_under_a_controller_that_knows_it(self) -> None:
+        """B11: a controller that grants no lease is one of RocketMQ."""
+        replicas = ReplicaSet(end=100)
+        replicas.connect(2, filling=True)
+        replicas.ack(2, 100)
+        assert replicas.asked_ids() is None
+
+        replicas.monitor.leased()
+        replicas.ack(2, 100)
+        assert {1, 2} == replicas.asked_ids()
+
     def test_a_slave_below_the_epochs_start_is_not_asked_in(self) -> None:
         """RMQ-R83, RMQ-R85: it has not shown that it holds this master's history."""
         replicas = ReplicaSet((1, 3), end=100, confirm=40)
