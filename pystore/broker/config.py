@@ -14,6 +14,7 @@ from pystore.ha.insync.config import SetRules
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.net.address import parse_address
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS
+from pystore.store.retention import Retention
 
 __all__ = ["NodeConfig", "ha_address_of"]
 
@@ -42,6 +43,8 @@ class NodeConfig:
         is_from_last_file: an empty log begins with the master's last segment; RocketMQ:
             ``syncFromLastFile``. Such a replica is elected only unclean (B11).
         pace: the waits between two links to a master.
+        retention: which segments are deleted; ``None``: none.
+        retain_ms: between two looks for them.
 
     Raises:
         InvalidError: an address is invalid, or there is no controller, or no port is
@@ -63,6 +66,8 @@ class NodeConfig:
     is_learner: bool = False
     is_from_last_file: bool = False
     pace: BackOffConfig = field(default_factory=BackOffConfig)
+    retention: Retention | None = None
+    retain_ms: int = 10_000
 
     def __post_init__(self) -> None:
         if not self.controllers:

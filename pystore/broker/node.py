@@ -37,7 +37,7 @@ from pystore.controller.protocol.calls import (
     MasterInfo,
 )
 from pystore.controller.protocol.extensions import process_fields
-from pystore.errors import ClosedError, InvalidError
+from pystore.errors import ClosedError, InvalidError, PystoreError
 from pystore.ha.decision import Decision
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pystore.core.options import LogArguments
+    from pystore.store.retention import Retention
 
 __all__ = ["BrokerNode"]
 
@@ -238,6 +239,8 @@ class BrokerNode:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._poll(registration, done.identity))
             group.create_task(self._routes.run(self.replica, done.identity.broker_id))
+            if self.config.retention is not None:
+                group.create_task(self._retain(log, self.config.retention))
 
     def _registration(self, log: ReplicaLog) -> BrokerRegistration:
         config = self.config
@@ -284,6 +287,19 @@ class BrokerNode:
                 self._told(found)
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
+
+    async def _retain(self, log: ReplicaLog, retention: Retention) -> None:
+        """
+        Deletes old segments at intervals. Each replica deletes its own; a slave that
+        still needed them is filled again.
+        """
+        while True:
+            try:
+                await asyncio.to_thread(log.store.retain, retention, wall_ms())
+            except PystoreError as error:
+                # Damage, a full disk, or a store that is opened again: later.
+                self._tell(f"no segment is deleted now: {error}")
+            await asyncio.sleep(self.config.retain_ms / 1000)
 
     def _told(self, told: MasterInfo) -> None:
         """

@@ -29,6 +29,7 @@ from pystore.ha.insync.config import SetRules, rules_of_rocketmq
 from pystore.message.host import pack_host
 from pystore.message.properties import parse_delay_levels
 from pystore.net.address import parse_address
+from pystore.store.retention import Retention
 
 __all__ = [
     "SOCKET_PATH_BYTES_MAX",
@@ -78,6 +79,8 @@ _NODE_KEYS = (
     "namesrvAddr",
     "asyncLearner",
     "syncFromLastFile",
+    "fileReservedTime",
+    "commitLogBytesMax",
     "servesSynced",
     "haListenPort",
     *_RULES,
@@ -232,6 +235,7 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
     _check_places(texts)
     # RocketMQ's default: its configuration says it by saying nothing.
     texts.values.setdefault("mappedFileSizeConsumeQueue", "6000000")
+    texts.values.setdefault("fileReservedTime", "72")
     if texts.text("flushDiskType", "").upper() == "SYNC_FLUSH":
         said.append(
             f"{where}: flushDiskType=SYNC_FLUSH is no ack of pystore: each append "
@@ -284,7 +288,7 @@ class _Texts:
         if name not in self.values:
             return default
         text = self.values[name]
-        if text.isascii() and text.isdigit() and 0 < int(text[:11]) <= most:
+        if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= most:
             return int(text)
         raise self.fail(name, f"expected {unit}, from 1 to {most}")
 
@@ -369,6 +373,7 @@ def _node(texts: _Texts) -> NodeSettings:
         rules=_rules(texts),
         is_learner=texts.flag("asyncLearner", default=False),
         is_from_last_file=texts.flag("syncFromLastFile", default=False),
+        retention=_retention(texts),
     )
     config = _timed(config, texts)
     if config.heartbeat_ms >= config.heartbeat_timeout_ms:
@@ -379,6 +384,20 @@ def _node(texts: _Texts) -> NodeSettings:
         )
     name = texts.text("name", config.broker_name)
     return NodeSettings(name, config, _options(texts, address))
+
+
+def _retention(texts: _Texts) -> Retention | None:
+    """
+    Returns which segments are deleted; ``None``: none.
+    """
+    hours = bytes_max = None
+    if "fileReservedTime" in texts.values:
+        hours = texts.number("fileReservedTime", 0, "a number of hours", _INT_MAX)
+    if "commitLogBytesMax" in texts.values:
+        bytes_max = texts.number("commitLogBytesMax", 0, _BYTES, 1 << 62)
+    if hours is None and bytes_max is None:
+        return None
+    return Retention(reserved_hours=hours, total_bytes_max=bytes_max)
 
 
 def _ha_port(texts: _Texts) -> int:

@@ -11,6 +11,7 @@ import pytest
 from pystore.broker.settings import host_of_properties, host_of_toml
 from pystore.errors import InvalidError
 from pystore.ha.insync.config import SetRules
+from pystore.store.retention import Retention
 
 ONE = """
 brokerName = "b"
@@ -50,6 +51,57 @@ def node(number: int, **more: str) -> str:
     }
     lines = (f'{name} = "{value}"\n' for name, value in values.items())
     return "[[node]]\n" + "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "retention"),
+    [
+        ("", None),
+        ("fileReservedTime = 48", Retention(48)),
+        ("commitLogBytesMax = 2000000000000", Retention(None, 2 * 10**12)),
+        (
+            "fileReservedTime = 1\ncommitLogBytesMax = 4096",
+            Retention(1, 4096),
+        ),
+    ],
+)
+def test_segments_are_deleted_by_age_and_by_size(
+    lines: str, retention: Retention | None
+) -> None:
+    """
+    A TOML file that says nothing of it deletes nothing.
+    """
+    (one,) = host_of_toml(ONE + lines, "f").nodes
+    assert retention == one.config.retention
+
+
+def test_a_broker_conf_keeps_segments_as_long_as_rocketmq_does() -> None:
+    """
+    72 hours are its default.
+    """
+    (one,) = host_of_properties(SHIPPED, "f").nodes
+    assert Retention(48) == one.config.retention
+    silent = {name: one for name, one in SHIPPED.items() if name != "fileReservedTime"}
+    (one,) = host_of_properties(silent, "f").nodes
+    assert Retention(72) == one.config.retention
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fileReservedTime = 0",
+        "fileReservedTime = -1",
+        'fileReservedTime = "x"',
+        "commitLogBytesMax = 0",
+        "commitLogBytesMax = 9223372036854775808",
+    ],
+)
+def test_a_limit_that_keeps_nothing_is_refused(line: str) -> None:
+    """
+    With what is expected.
+    """
+    with pytest.raises(InvalidError, match="expected a number of"):
+        host_of_toml(ONE + line, "f")
 
 
 def test_one_node_stands_at_the_top_level() -> None:
