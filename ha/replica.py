@@ -29,6 +29,7 @@ from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision, with_newer_set
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.master.append_future import AppendFuture, wait_all
+from pystore.ha.master.handover import Elect, hand_over
 from pystore.ha.master.lease import Lease
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.master.set_change_requests import ControllerGateway
@@ -217,6 +218,40 @@ class Replica:
         `pystore.ha.master.append_future.wait_all`.
         """
         return wait_all(futures, timeout_ms, self._now_ms)
+
+    def hand_over(
+        self, broker_id: int, elect: Elect, timeout_ms: int = 3_000
+    ) -> ReplicaStatus:
+        """
+        Hands this mastership over to a slave: no acknowledged record is cut. Appends
+        are refused from the moment on at which the slave has nearly caught up.
+
+        Args:
+            broker_id: of the next master, a member of the SyncStateSet.
+            elect: lets the controller elect it.
+            timeout_ms: how long the slave may take to catch up, and then for the rest.
+
+        Returns:
+            the status after the change of the role, or at the timeout.
+
+        Raises:
+            FencedError: this is not the master.
+            PystoreError: as `pystore.ha.master.handover.hand_over`; this broker stays
+                master.
+        """
+        service, (_, known) = self._service, self._now
+        if service is None:
+            raise FencedError(self._no_master())
+        hand_over(
+            service,
+            self._authority,
+            known.epoch,
+            broker_id,
+            elect,
+            now_ms=self._now_ms,
+            timeout_ms=timeout_ms,
+        )
+        return self.wait_for(lambda it: it.role is not Role.MASTER, timeout_ms)
 
     def _no_master(self) -> str:
         role, known = self._now
@@ -410,6 +445,9 @@ class Replica:
         service, self._service = self._service, None
         if service is not None:
             service.close(self._drain_ms)
+        # It acknowledges nothing any more, so its lease ends here, also after the
+        # election of another master (C3).
+        self._controller.resign(epoch, "the mastership has ended")
 
     def _follow(self, effect: Follow) -> None:
         self._authority.leave_to(effect.epoch)

@@ -50,12 +50,13 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             (),
             Election(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, living, state.agreed),
         )
-    obstacle = _obstacle(state, command, facts)
-    if obstacle is not None:
-        return _no_master(command, obstacle)
+    refusal = _refusal(state, command, facts)
+    if refusal is not None:
+        return refusal
     choice = _choice(state, command, facts, named_id)
     if choice is not None:
-        return _elected(state, choice)
+        is_released = command.handed_over is not None
+        return _elected(state, choice, is_released=is_released)
     if command.trigger is Trigger.CONTROLLER and state.master is not None:
         events = events_of(state, MastershipEnded(is_released=False))
         return Accepted(
@@ -63,6 +64,23 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
         )
     return _no_master(command, _why_nobody(state, facts, named_id))
+
+
+def _refusal(state: SetState, command: Elect, facts: Facts) -> Rejected | None:
+    """
+    Returns the refusal of any election; ``None``: there may be one. A master that hands
+    over has stepped down: nothing has to be waited for (C3).
+    """
+    if command.handed_over is None:
+        obstacle = _obstacle(state, command, facts)
+        return None if obstacle is None else _no_master(command, obstacle)
+    master = state.master
+    if master is not None and command.handed_over == (master.incarnation, state.epoch):
+        return None
+    return Rejected(
+        ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+        f"the master of epoch {state.epoch} is another process",
+    )
 
 
 def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
@@ -127,8 +145,10 @@ def _choice(
     return choose(state, facts, named_id, is_unclean=is_unclean)
 
 
-def _elected(state: SetState, choice: ElectionChoice) -> Accepted:
-    elected = MasterElected(choice.master, choice.candidates, choice.losses)
+def _elected(state: SetState, choice: ElectionChoice, *, is_released: bool) -> Accepted:
+    elected = MasterElected(
+        choice.master, choice.candidates, choice.losses, is_released
+    )
     events = events_of(state, elected)
     after = apply_all(state, events)
     addresses = tuple((one.broker_id, one.address) for one in after.replicas)

@@ -120,7 +120,7 @@ def _elected(state: SetState, change: MasterElected) -> SetState:
             frozenset({change.master}), state.agreed.set_epoch + 1, change.candidates
         ),
         resigned=None,
-        unreleased=_unreleased(state, is_released=False) - {change.master},
+        unreleased=_unreleased(state, is_released=change.is_released) - {change.master},
         losses=losses[-LOSSES_MAX:],
     )
 

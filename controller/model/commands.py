@@ -131,11 +131,14 @@ class Elect:
         trigger: the origin of the request.
         broker_id: the requester, or the broker that an operator names; ``None``: none.
         is_unclean: any live broker may be elected; the possible loss is recorded.
+        handed_over: the process and the epoch of the master that asks for its
+            successor: it acknowledges nothing any more once this is accepted (C3).
     """
 
     trigger: Trigger
     broker_id: int | None = None
     is_unclean: bool = False
+    handed_over: tuple[Incarnation, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

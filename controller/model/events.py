@@ -103,11 +103,14 @@ class MasterElected:
         master: with its incarnation.
         candidates: of the previous set; they hold acks back (B7).
         losses: the ranges that the election may lose.
+        is_released: the former master handed its mastership over, so its lease has
+            ended.
     """
 
     master: Member
     candidates: frozenset[Member] = frozenset()
     losses: tuple[LossRange, ...] = ()
+    is_released: bool = False
 
 
 @dataclass(frozen=True, slots=True)

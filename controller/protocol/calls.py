@@ -23,7 +23,7 @@ from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.extensions import HeartbeatExtension, LeaseGrant
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY
-from pystore.replicaset import NO_SET, AgreedSet, Member
+from pystore.replicaset import NO_SET, AgreedSet, Incarnation, Member
 
 __all__ = [
     "AlterSyncStateSet",
@@ -190,12 +190,14 @@ class ElectMaster:
     Attributes:
         broker_id: the requester, or the designated master; -1: none.
         is_designated: an operator designates ``broker_id``.
+        handed_over: of a master that asks for its successor: its process and its epoch.
     """
 
     cluster: str
     broker: str
     broker_id: int = -1
     is_designated: bool = False
+    handed_over: tuple[Incarnation, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.controller.protocol.extensions import (
     ha_address_fields,
+    handed_over_fields,
     heartbeat_extension_fields,
     lease_of,
     recovery_fields,
@@ -123,7 +124,7 @@ def _register(request: RegisterBroker, wall_ms: int) -> dict[str, str]:
 
 
 def _elect(request: ElectMaster, wall_ms: int) -> dict[str, str]:
-    return encode_fields(
+    return handed_over_fields(request.handed_over) | encode_fields(
         ElectMasterRequest(
             request.cluster,
             request.broker,

@@ -6,10 +6,10 @@ RocketMQ's fields of each other. All names of extensions begin with ``pystore``.
 that sends none of them is a Java peer. Malformed extensions are refused, and never
 ignored: the incarnation distinguishes a restarted process from the previous one (B1).
 
-| code | in the request | in the answer | |---|---|---| | 904 | `HeartbeatExtension` |
-`LeaseGrant`, unless the heartbeat is one-way | | 1001 | `AlterSet` | the set | | 1002,
-1004 | | leadership and set | | 1003 | `Recovery` | leadership, set, standing | | 1007 |
-| the process | | 1008 | leadership and set | |
+904 has `HeartbeatExtension` and is answered with a `LeaseGrant`, unless it is one-way;
+1001 `AlterSet` and the set; 1002 the master that hands over, and leadership and set,
+which 1004 and 1008 tell, too; 1003 `Recovery`, and leadership, set and standing; 1007
+is answered with the process.
 
 The extensions of 904 and 1003 are here, those of masters and sets in
 `pystore.controller.protocol.set_extensions`.
@@ -39,6 +39,8 @@ __all__ = [
     "LeaseGrant",
     "ha_address_fields",
     "ha_address_of",
+    "handed_over_fields",
+    "handed_over_of",
     "heartbeat_extension_fields",
     "heartbeat_extension_of",
     "ids_text",
@@ -175,6 +177,37 @@ def lease_of(fields: Fields) -> LeaseGrant | None:
     if header.pystore_lease_ms is None:
         return None
     return LeaseGrant(max(0, header.pystore_lease_ms), header.pystore_lease_epoch)
+
+
+# -- 1002: a master that asks for its successor --------------------------------
+
+_HANDED_OVER = "pystoreHandedOverEpoch"
+
+
+def handed_over_fields(handed_over: tuple[Incarnation, int] | None) -> dict[str, str]:
+    """
+    Returns the extension of a master's request for its successor.
+    """
+    if handed_over is None:
+        return {}
+    incarnation, epoch = handed_over
+    return {_INCARNATION_FIELD: incarnation.text, _HANDED_OVER: str(epoch)}
+
+
+def handed_over_of(fields: Fields) -> tuple[Incarnation, int] | None:
+    """
+    Returns process and epoch of the master that asks for its successor; ``None``: an
+    operator asks.
+
+    Raises:
+        MissingField: the extension is malformed.
+    """
+    epoch = fields.get(_HANDED_OVER)
+    if epoch is None:
+        return None
+    if not _BROKER_ID.fullmatch(epoch):
+        raise malformed(f"{epoch[:32]!r} is not an epoch")
+    return parse_incarnation(fields.get(_INCARNATION_FIELD, "")), int(epoch)
 
 
 _HA_ADDRESS = "pystoreHaAddress"

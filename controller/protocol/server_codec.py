@@ -25,7 +25,11 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.protocol.extensions import ha_address_of, recovery_of
+from pystore.controller.protocol.extensions import (
+    ha_address_of,
+    handed_over_of,
+    recovery_of,
+)
 from pystore.controller.protocol.set_extensions import alter_set_of
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -87,7 +91,8 @@ def _elect(request: RemotingCommand) -> SetCommand:
     if header.broker_id == _NO_ID:
         command = Elect(Trigger.CONTROLLER)
     elif header.designate_elect:
-        command = Elect(Trigger.OPERATOR, header.broker_id)
+        handed_over = handed_over_of(request.ext_fields)
+        command = Elect(Trigger.OPERATOR, header.broker_id, handed_over=handed_over)
     else:
         command = Elect(Trigger.BROKER, header.broker_id)
     return SetCommand(header.cluster_name, header.broker_name, command)

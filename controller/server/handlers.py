@@ -146,8 +146,10 @@ class Handlers:
         if beat.resigned_epoch >= 0:
             member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
             leader.resign(beat.names, member, beat.resigned_epoch)
-            # A lease now would make the next master wait for it in vain.
-            return _no_lease(beat.epoch)
+            if beat.resigned_epoch >= beat.epoch:
+                # A lease now would make the next master wait for it in vain. A later
+                # mastership of the same process has one.
+                return _no_lease(beat.epoch)
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
         if not length_ms:
             return _no_lease(beat.epoch)

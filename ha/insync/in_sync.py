@@ -265,6 +265,16 @@ class InSync:
         self._set_state.settle_doubts()
         self._advance_anew(now_ms)
 
+    def received_by(self, broker_id: int) -> int | None:
+        """
+        Returns what the newest session of a slave holds; ``None``: it has none, or has
+        not acked.
+        """
+        for one in self._sessions:
+            if one.broker_id == broker_id:
+                return one.received_offset
+        return None
+
     def leased(self) -> None:
         """
         The controller granted a lease, so it is one of pystore: it elects no replica

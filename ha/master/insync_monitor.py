@@ -286,6 +286,14 @@ class InSyncMonitor:
             self._in_sync.agreed(agreed, self._now_ms())
             self._publish()
 
+    def received_by(self, broker_id: int) -> int | None:
+        """
+        Returns the end of the bytes that a slave with a session holds; ``None``: it has
+        none, or has not acked.
+        """
+        with self._lock:
+            return self._in_sync.received_by(broker_id)
+
     @property
     def set_now(self) -> AgreedSet:
         """

@@ -257,6 +257,20 @@ class MasterService:
 
     # -- operators -----------------------------------------------------------
 
+    @property
+    def end_offset(self) -> int:
+        """
+        The published end of the log.
+        """
+        return self._handle.ends().published_end
+
+    def received_by(self, broker_id: int) -> int | None:
+        """
+        Returns the end of the bytes that a slave acked last; ``None``: it has no link,
+        or has not acked.
+        """
+        return self.monitor.received_by(broker_id)
+
     def links(self) -> list[SlaveConnectionThreads]:
         """
         Returns the links that are open now.

@@ -47,6 +47,7 @@ class WriteAuthority:
         self._changed = threading.Condition(threading.Lock())
         self._under_way = 0
         self._is_open = False
+        self._held_for: int | None = None
         self._handle: LogHandle | None = None
         self._epoch = -1
         self._lease = NO_LEASE
@@ -66,14 +67,15 @@ class WriteAuthority:
         self._grant(handle, epoch, lease)
         with self._changed:
             self._handle, self._epoch, self._lease = handle, epoch, lease
-            self._is_open = True
+            self._is_open, self._held_for = True, None
 
     def renew(self, epoch: int, lease: Lease) -> None:
         """
         Takes a new lease; one of another epoch changes nothing.
         """
         with self._changed:
-            if not self._is_open or epoch != self._epoch or self._handle is None:
+            is_over = not self._is_open and self._held_for is None
+            if is_over or epoch != self._epoch or self._handle is None:
                 return
             handle = self._handle
         self._grant(handle, epoch, lease)
@@ -85,9 +87,10 @@ class WriteAuthority:
         epoch changes nothing.
         """
         with self._changed:
-            if not self._is_open or epoch != self._epoch or self._handle is None:
+            is_over = not self._is_open and self._held_for is None
+            if is_over or epoch != self._epoch or self._handle is None:
                 return
-            self._is_open, handle = False, self._handle
+            self._is_open, self._held_for, handle = False, None, self._handle
         with suppress(PystoreError):  # closed, so it takes no appends either
             handle.authority(epoch, 0, 0)
 
@@ -98,6 +101,42 @@ class WriteAuthority:
         self.revoke(epoch)
         with self._changed:
             self._changed.wait_for(lambda: self._under_way == 0)
+
+    def hold(self, epoch: int, broker_id: int) -> None:
+        """
+        Admits no appends while the mastership is handed over, until `release` or the
+        end of the mastership; waits until none is under way.
+
+        Args:
+            epoch: of the mastership.
+            broker_id: of the next master.
+
+        Raises:
+            FencedError: the mastership is over, or is being handed over.
+        """
+        with self._changed:
+            if not self._is_open or epoch != self._epoch:
+                raise FencedError(self._refusal())
+            self._is_open, self._held_for = False, broker_id
+            self._changed.wait_for(lambda: self._under_way == 0)
+
+    def release(self, epoch: int) -> None:
+        """
+        Admits appends again, if the mastership was held and is not over.
+        """
+        with self._changed:
+            if epoch == self._epoch and self._held_for is not None:
+                self._is_open, self._held_for = True, None
+
+    def _refusal(self) -> str:
+        if self._held_for is not None:
+            return (
+                f"the mastership of epoch {self._epoch} is being handed over to broker "
+                f"{self._held_for}: append there in a moment"
+            )
+        return (
+            f"the mastership of epoch {self._epoch} is over: append to the new master"
+        )
 
     def leave_to(self, epoch: int) -> None:
         """
@@ -132,10 +171,7 @@ class WriteAuthority:
         with self._changed:
             handle = self._handle
             if not self._is_open or handle is None:
-                raise FencedError(
-                    f"the mastership of epoch {self._epoch} is over: append to the "
-                    "new master"
-                )
+                raise FencedError(self._refusal())
             self._under_way += 1
         try:
             local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER

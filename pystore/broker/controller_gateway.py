@@ -26,19 +26,23 @@ from pystore.controller.protocol.calls import (
     CallRefused,
     CallUnanswered,
     ControllerCalls,
+    ElectMaster,
     GetNextBrokerId,
     GetReplicaInfo,
     MasterInfo,
 )
+from pystore.errors import UnavailableError
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.remoting.codes import ResponseCode
-from pystore.replicaset import AgreedSet
+from pystore.replicaset import AgreedSet, Incarnation
 from pystore.rocketmq.identity_file import BrokerIdentity
 
 __all__ = ["ThreadedGateway", "alteration"]
 
 _Answer = AgreedSet | SetRefusal | None
+_ELECT_S = 15  # longer than a lease
+_LOOK_S = 0.2
 
 # The set may differ from the one that the change was computed from.
 _OUTDATED = frozenset(
@@ -60,6 +64,7 @@ class ThreadedGateway:
         loop: the event loop of the calls; it runs until this is closed.
         identity: of the broker.
         on_master: called on the loop with each master that was read on the way.
+        incarnation: of this process.
     """
 
     def __init__(
@@ -68,15 +73,17 @@ class ThreadedGateway:
         loop: asyncio.AbstractEventLoop,
         identity: BrokerIdentity,
         on_master: Callable[[MasterInfo], object],
+        incarnation: Incarnation,
     ) -> None:
         self._calls = calls
         self._loop = loop
         self._identity = identity
         self._on_master = on_master
+        self._incarnation = incarnation
         self._broker_ids = frozenset({identity.broker_id})
         self._resigned_epoch = -1
         self._lock = threading.Lock()
-        self._in_flight: set[Future[_Answer]] = set()
+        self._in_flight: set[Future[_Answer] | Future[str]] = set()
         self._is_closed = False
         self._learning: asyncio.Task[None] | None = None
 
@@ -136,6 +143,65 @@ class ThreadedGateway:
         finally:
             with self._lock:
                 self._in_flight.discard(pending)
+
+    def elect(self, broker_id: int, epoch: int) -> None:
+        """
+        Lets the controller elect a broker in place of this one, which acknowledges
+        nothing more in its epoch; returns when it has. Not on the loop.
+
+        Raises:
+            UnavailableError: it has not elected it.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise UnavailableError("this broker ends")
+            pending = asyncio.run_coroutine_threadsafe(
+                self._elect(broker_id, epoch), self._loop
+            )
+            self._in_flight.add(pending)
+        try:
+            refusal = pending.result()
+        except CancelledError as error:
+            # Closed during the wait.
+            raise UnavailableError("this broker ends") from error
+        finally:
+            with self._lock:
+                self._in_flight.discard(pending)
+        if refusal:
+            raise UnavailableError(
+                f"the controller did not elect broker {broker_id}: {refusal}"
+            )
+
+    async def _elect(self, broker_id: int, epoch: int) -> str:
+        """
+        Returns why a broker was not elected; empty: it was. Without an answer it may
+        have been: then the master is asked for, until a controller answers or no lease
+        of this broker can run any more, so that no `leader` record is cut.
+        """
+        identity = self._identity
+        request = ElectMaster(
+            identity.cluster,
+            identity.broker,
+            broker_id,
+            is_designated=True,
+            handed_over=(self._incarnation, epoch),
+        )
+        answer = await self._calls.elect_master(request)
+        if isinstance(answer, CallUnanswered) and not answer.may_be_done:
+            return answer.reason
+        until_s = self._loop.time() + _ELECT_S
+        while isinstance(answer, CallUnanswered):
+            if self._loop.time() > until_s:
+                return answer.reason
+            await asyncio.sleep(_LOOK_S)
+            answer = await self._calls.get_replica_info(GetReplicaInfo(identity.broker))
+        if isinstance(answer, CallRefused):
+            return answer.remark
+        self._on_master(answer)
+        master = answer.master
+        if master is not None and master.broker_id == broker_id:
+            return ""
+        return "another master was elected" if master is not None else "there is none"
 
     def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
         """

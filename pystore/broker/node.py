@@ -37,7 +37,7 @@ from pystore.controller.protocol.calls import (
     MasterInfo,
 )
 from pystore.controller.protocol.extensions import process_fields
-from pystore.errors import ClosedError, InvalidError, PystoreError
+from pystore.errors import ClosedError, InvalidError, PystoreError, UnavailableError
 from pystore.ha.decision import Decision
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -46,6 +46,8 @@ from pystore.net.address import parse_address
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.operator_headers import HandOverRequest, HandOverResponse
 from pystore.remoting.replica_bodies import EpochCache, EpochRow
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pystore.core.options import LogArguments
+    from pystore.ha.result import ReplicaStatus
     from pystore.store.retention import Retention
 
 __all__ = ["BrokerNode"]
@@ -100,6 +103,7 @@ class BrokerNode:
             {
                 RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self._told),
                 RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
+                RequestCode.HAND_OVER: self._handed_over,
             },
             say=say,
         )
@@ -218,6 +222,20 @@ class BrokerNode:
             await self._client.close()
             await self._server.close()
 
+    async def hand_over(self, broker_id: int, timeout_ms: int = 3_000) -> ReplicaStatus:
+        """
+        Hands the mastership over to another broker of the set; returns the status after
+        that.
+
+        Raises:
+            PystoreError: as `pystore.ha.replica.Replica.hand_over`.
+        """
+        if self.replica is None or self._gateway is None:
+            raise UnavailableError("this broker is not registered yet")
+        return await asyncio.to_thread(
+            self.replica.hand_over, broker_id, self._gateway.elect, timeout_ms
+        )
+
     # -- the life of the broker ------------------------------------------------
 
     async def _run(self, log: ReplicaLog) -> None:
@@ -225,7 +243,9 @@ class BrokerNode:
         done = await registration.run()
         assert done.identity is not None
         loop = asyncio.get_running_loop()
-        self._gateway = ThreadedGateway(self._client, loop, done.identity, self._told)
+        self._gateway = ThreadedGateway(
+            self._client, loop, done.identity, self._told, log.incarnation
+        )
         config = self.config.replica_config(done.identity.broker_id, self._say)
         self.replica = Replica(log, config, self._gateway)
         self._heartbeats = HeartbeatSender(
@@ -343,6 +363,15 @@ class BrokerNode:
         if line != self._said:
             self._said = line
             self._say(line)
+
+    async def _handed_over(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(HandOverRequest, request.ext_fields)
+        try:
+            status = await self.hand_over(header.broker_id, header.timeout_millis)
+        except PystoreError as error:
+            # This broker stays master.
+            return Reply(ResponseCode.SYSTEM_ERROR, str(error))
+        return Reply(ext_fields=encode_fields(HandOverResponse(status.epoch)))
 
     async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
         replica, config, own = self.replica, self.config, self._log

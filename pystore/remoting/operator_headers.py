@@ -1,5 +1,6 @@
 """
-The headers of pystore's own requests of operators to a controller. Pure.
+The headers of pystore's own requests of operators to a controller, or to a master.
+Pure.
 
 The codes are in a range that RocketMQ does not use: its controllers answer that they do
 not support them. Answers are JSON bodies, or empty.
@@ -17,6 +18,8 @@ __all__ = [
     "ChangeBrokerRequest",
     "ChangeElectionsRequest",
     "DescribeBrokerSetRequest",
+    "HandOverRequest",
+    "HandOverResponse",
     "ReadmitBrokerRequest",
 ]
 
@@ -69,3 +72,29 @@ class ReadmitBrokerRequest:
     broker_name: str
     broker_id: Int64
     cluster_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOverRequest:
+    """
+    7201, to a master: hands the mastership over to a member of its set.
+
+    Attributes:
+        broker_id: of the next master.
+        timeout_millis: how long it may take to catch up, and then for the rest.
+    """
+
+    broker_id: Int64
+    timeout_millis: Int32 = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class HandOverResponse:
+    """
+    The answer to 7201.
+
+    Attributes:
+        master_epoch: of the next mastership.
+    """
+
+    master_epoch: Int64 = 0

@@ -169,6 +169,46 @@ def _refused_by_a_slave(slave: BrokerProcess, master: BrokerProcess) -> None:
     assert now["address"] in str(error)
 
 
+def test_an_operator_switches_the_master_without_a_lost_record(tmp_path: Path) -> None:
+    """
+    `pystore admin switchMaster` there and back, after appends with the ack `leader`.
+    """
+    with ExitStack() as stack:
+        words = ("--store", tmp_path / "records")
+        controller = stack.enter_context(ControllerProcess(*words))
+        both = [
+            stack.enter_context(
+                BrokerProcess.of(
+                    tmp_path, name, node_text(tmp_path / name, controller.address)
+                )
+            )
+            for name in ("one", "two")
+        ]
+        for one in both:
+            until(lambda one=one: one.status()["role"] in ("master", "following"))
+        acknowledged: dict[int, str] = {}
+        number = 0
+        for _ in range(2):
+            (master,) = (one for one in both if one.status()["role"] == "master")
+            (slave,) = {*both} - {master}
+            master.await_role("master", syncStateSet=[1, 2])
+            until(lambda master=master: (master.status()["leaseLeftMs"] or 0) > 0)
+            with master.client() as client:
+                for _ in range(20):
+                    body = f"body {number}"
+                    answer = client.append("t", [body.encode()], ack="leader")
+                    acknowledged[answer["offset"]] = body
+                    number += 1
+            target = slave.status()["brokerId"]
+            name = ("-bn", slave.status()["brokerName"], "-b", str(target))
+            run("admin", "switchMaster", "-a", controller.address, *name)
+            slave.await_role("master")
+            until(lambda slave=slave: (slave.status()["leaseLeftMs"] or 0) > 0)
+            with slave.client() as client:
+                found = {one["offset"]: one["body"] for one in client.records()}
+            assert acknowledged.items() <= found.items()
+
+
 def test_an_ack_that_is_not_reached_says_where_the_records_are(tmp_path: Path) -> None:
     """
     The slave stands still. No reader gets the records until it has them, too.

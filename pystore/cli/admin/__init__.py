@@ -20,6 +20,7 @@ from pystore.cli.admin.sets import (
     elect_master,
     get_sync_state_set,
 )
+from pystore.cli.admin.switch import switch_master
 from pystore.cli.lib.group import CommandGroup
 
 __all__ = ["admin"]
@@ -50,6 +51,7 @@ for command in (
     transfer_controller,
     get_sync_state_set,
     elect_master,
+    switch_master,
     clean_broker_metadata,
     get_broker_epoch,
     describe_broker_set,

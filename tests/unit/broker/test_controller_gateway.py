@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+from lib.controller.broker_set_driver import incarnation
 from lib.controller.controller_server import SpokenBroker, running
 from lib.remoting.virtual_time_loop import run
 
@@ -116,7 +117,9 @@ def asked(
     The controller, on the loop that runs.
     """
     loop = asyncio.get_running_loop()
-    return ThreadedGateway(cast("ControllerCalls", calls), loop, IDENTITY, heard)
+    return ThreadedGateway(
+        cast("ControllerCalls", calls), loop, IDENTITY, heard, incarnation(1)
+    )
 
 
 def outcome(
@@ -277,7 +280,9 @@ def test_a_controller_of_pystore_settles_a_lost_answer_by_a_fence() -> None:
             elected = await brokers[0].elect()
             loop = asyncio.get_running_loop()
             identity = BrokerIdentity("cluster", "set", 1)
-            ask = ThreadedGateway(client, loop, identity, lambda _: None)
+            ask = ThreadedGateway(
+                client, loop, identity, lambda _: None, incarnation(1)
+            )
             await ask.learn_brokers()
             assert {1, 2} == ask.broker_ids()
 

@@ -28,7 +28,12 @@ from lib.store.stores import message
 
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
-from pystore.errors import ClosedError, FencedError, PystoreError
+from pystore.errors import (
+    ClosedError,
+    FencedError,
+    PystoreError,
+    UnavailableError,
+)
 from pystore.ha.insync.ack import Ack
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -268,3 +273,94 @@ def test_a_notice_of_a_master_without_an_address_changes_nothing(
         ] == told
 
     run(main())
+
+
+def test_planned_switches_lose_no_leader_record(tmp_path: Path) -> None:
+    """
+    There and back. Appends go on until the next master has nearly everything; each
+    record that was acknowledged by one master alone is on the next one.
+    """
+    acknowledged: list[tuple[int, bytes]] = []
+
+    def write(replica: Replica, is_over: threading.Event) -> None:
+        while not is_over.is_set():
+            number = len(acknowledged)
+            try:
+                result = replica.append(message(number), Ack.LEADER)
+            except PystoreError:
+                # Held for the switch, or over.
+                time.sleep(0.001)
+                continue
+            if result.is_reached:
+                acknowledged.append((result.appended.offset, message(number).body))
+
+    async def switch(first: BrokerNode, master: Replica, slave: Replica) -> None:
+        is_over = threading.Event()
+        count = len(acknowledged)
+        await until(lambda: (master.standing().lease_left_ms or 0) > 0)
+        writer = asyncio.create_task(asyncio.to_thread(write, master, is_over))
+        try:
+            await until(lambda: len(acknowledged) > count + 100)
+            status = await first.hand_over(slave.me.broker_id)
+            assert status.role is not Role.MASTER
+            await until(lambda: slave.standing().role is Role.MASTER)
+            # The lease of the first one has ended with its mastership.
+            async with asyncio.timeout(5):
+                await until(lambda: (slave.standing().lease_left_ms or 0) > 0)
+        finally:
+            is_over.set()
+            await writer
+        for offset, body in acknowledged:
+            assert body == slave.log.store.log.read(offset).body
+        assert slave.append(message(1), Ack.LEADER).is_reached
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            node(tmp_path, "2", at.address) as two,
+            node(tmp_path, "1", at.address) as one,
+        ):
+            for _ in range(3):
+                master, (slave,) = await master_of(one, two)
+                await switch(one if master is one.replica else two, master, slave)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("obstacle", ["an outsider", "no link", "a refusal"])
+def test_a_switch_that_fails_leaves_the_master_as_it_is(
+    tmp_path: Path, obstacle: str
+) -> None:
+    """
+    It appends again at once.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            node(tmp_path, "2", at.address) as two,
+            node(tmp_path, "1", at.address) as one,
+        ):
+            master, (slave,) = await master_of(one, two)
+            first, other = (one, two) if master is one.replica else (two, one)
+            await until(lambda: (master.standing().lease_left_ms or 0) > 0)
+            target, reason = slave.me.broker_id, ""
+            if obstacle == "an outsider":
+                target, reason = 7, "broker 7 is no member of the SyncStateSet"
+            elif obstacle == "no link":
+                await other.close()
+                reason = f"broker {target} "
+            else:
+
+                def refuse(broker_id: int, _: int) -> None:
+                    raise UnavailableError(f"not broker {broker_id}")
+
+                with pytest.raises(UnavailableError, match=f"not broker {target}"):
+                    await asyncio.to_thread(master.hand_over, target, refuse)
+                assert master.append(message(1), Ack.LEADER).is_reached
+                return
+            with pytest.raises(PystoreError, match=reason):
+                await first.hand_over(target)
+            assert master.append(message(1), Ack.LEADER).is_reached
+
+    asyncio.run(main())

@@ -5,7 +5,7 @@ Elections: their origins and their records (RMQ-R47 to RMQ-R62, C3).
 from __future__ import annotations
 
 import pytest
-from lib.controller.broker_set_driver import Brokers, start
+from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.model.commands import (
     ApplyId,
@@ -15,6 +15,7 @@ from pystore.controller.model.commands import (
     StepDown,
     Trigger,
 )
+from pystore.controller.model.decision import Rejected
 from pystore.controller.model.replies import Done, Election
 from pystore.remoting.codes import ResponseCode
 
@@ -161,3 +162,38 @@ def test_leases_end_with_the_epoch_they_were_waited_for_in() -> None:
 
     brokers.do(EndLeases(2), Done)
     assert not brokers.state.unreleased
+
+
+def test_a_master_that_hands_over_has_no_lease_to_wait_for() -> None:
+    """C3: the election is its step-down, also under a controller that began to lead."""
+    for is_handed_over in (False, True):
+        brokers = Brokers()
+        _, b = (brokers.join(number, start(1)) for number in (1, 2))
+        brokers.elect(1)
+        brokers.admit(b)
+        brokers.may_replace = not is_handed_over
+        old = brokers.master
+        own = (old.incarnation, brokers.state.epoch) if old.incarnation else None
+        request = Elect(
+            Trigger.OPERATOR, 2, handed_over=own if is_handed_over else None
+        )
+        brokers.do(request, Election)
+        assert 2 == brokers.master.broker_id
+        assert (frozenset() if is_handed_over else {old}) == brokers.state.unreleased
+
+
+@pytest.mark.parametrize("other", ["epoch", "process"])
+def test_only_the_present_master_hands_over(other: str) -> None:
+    """A late request of another mastership elects nobody."""
+    brokers = Brokers()
+    _, b = (brokers.join(number, start(1)) for number in (1, 2))
+    brokers.elect(1)
+    brokers.admit(b)
+    own = brokers.master.incarnation
+    assert own is not None
+    epoch = brokers.state.epoch - (other == "epoch")
+    process = own if other == "epoch" else incarnation(9)
+    rejected = brokers.ask(Elect(Trigger.OPERATOR, 2, handed_over=(process, epoch)))
+    assert isinstance(rejected, Rejected)
+    assert ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH == rejected.code
+    assert 1 == brokers.master.broker_id
