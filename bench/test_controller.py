@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from broker_sets import BrokerSet
 from child import Child
 from contest import Contest, Figure, ratios
 from controllers import controller, until_served
@@ -98,6 +99,43 @@ def test_a_dead_master_is_replaced_as_soon_as_by_rocketmq(
     )
     worst = Figure((figures["pystore"].most,))
     table.at_most(f"{what}, worst of {FAILOVERS}", 1, worst, "s", {})
+
+
+@pytest.mark.benchmark(group="failover")
+@pytest.mark.parametrize(("count", "least"), [(2, 1), (3, 2)])
+def test_a_set_acknowledges_all_soon_after_its_master_died_or_handed_over(
+    count: int,
+    least: int,
+    benchmark: BenchmarkFixture,
+    folder: Callable[[], Path],
+    is_smoke: bool,
+    table: Table,
+) -> None:
+    """
+    Timed: from the SIGKILL of a master to the first `all` on another broker, and the
+    longest time between two acks around a planned switch; processes with the default
+    settings. A controller whose term is younger than a lease replaces no master without
+    evidence, so the first failovers come later.
+    """
+    deaths: list[float] = []
+    switches: list[float] = []
+    with BrokerSet(folder(), count, least) as brokers:
+        if not is_smoke:
+            time.sleep(YOUNG_S)
+
+        def run() -> None:
+            deaths.append(brokers.fail_over())
+            switches.append(brokers.switch())
+
+        benchmark.pedantic(run, rounds=1 if is_smoke else FAILOVERS)
+    who = f"set of {count}, minimum {least}"
+    for what, values, least_s in (
+        (f"SIGKILL of the master to the first all, {who}", deaths, 0.1),
+        (f"gap of all in a planned switch, {who}", switches, 0.1),
+    ):
+        figure = Figure(tuple(values))
+        told = {"worst": f"{figure.most:.3f} s", "best": f"{figure.least:.3f} s"}
+        table.at_most(f"{what}, median", least_s, Figure((figure.median,)), "s", told)
 
 
 @pytest.mark.benchmark(group="heartbeats")

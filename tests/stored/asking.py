@@ -116,7 +116,7 @@ def set_facts(address: str) -> dict[str, Any]:
     described = run_json("admin", "describeBrokerSet", *at, "-bn", "set")
     del described["leaseMillis"]
     for one in described["brokers"]:
-        # A later release tells it.
-        del one["haAddress"]
+        # A later release tells them.
+        del one["haAddress"], one["beginOffset"], one["filling"]
     in_sync = run_json("admin", "getSyncStateSet", *at, "-b", "set")
     return {"describeBrokerSet": described, "getSyncStateSet": in_sync}
