@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
-from lib.broker_nodes import free_port
 from lib.broker_process import BrokerProcess, until
 from lib.command_line import run
 from lib.controller.controller_process import ControllerProcess
+from lib.free_ports import free_port
 
 from pystore.errors import PystoreError
 

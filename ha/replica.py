@@ -445,9 +445,6 @@ class Replica:
         service, self._service = self._service, None
         if service is not None:
             service.close(self._drain_ms)
-        # It acknowledges nothing any more, so its lease ends here, also after the
-        # election of another master (C3).
-        self._controller.resign(epoch, "the mastership has ended")
 
     def _follow(self, effect: Follow) -> None:
         self._authority.leave_to(effect.epoch)

@@ -184,6 +184,10 @@ class RoleMachine:
         if event is RoleEvent.NOTHING_NEW:
             self._take_update(decision)
         else:
+            if isinstance(self._running, StopServing) and self._resign is None:
+                # It will acknowledge nothing any more, so its lease ends early (C3).
+                reason = f"the controller decided on epoch {decision.epoch}"
+                self._resign = Resign(self._running.epoch, reason)
             self.known = decision
             # Fail closed: a lease of another epoch is none of this one (C0).
             self._lease = decision.lease or NO_LEASE

@@ -5,37 +5,22 @@ Broker nodes under a real controller, for tests.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from lib.free_ports import free_port
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
 from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 
-__all__ = ["RULES", "SEGMENT", "WAIT_S", "free_port", "master_of", "node", "until"]
+__all__ = ["RULES", "SEGMENT", "WAIT_S", "master_of", "node", "until"]
 
 SEGMENT = 1 << 20
 WAIT_S = 20
 RULES = SetRules(serves_synced=False, first_check_ms=300, check_ms=300)
-
-
-def free_port() -> int:
-    """
-    A port whose next one is free, too.
-    """
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port: int = first.getsockname()[1]
-            try:
-                with socket.create_server(("127.0.0.1", port + 1)):
-                    return port
-            except OSError:
-                # The next one is taken: another pair.
-                continue
 
 
 async def until(holds: Callable[[], object]) -> None:

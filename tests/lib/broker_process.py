@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,28 +15,14 @@ from types import TracebackType
 from typing import Any
 
 from lib.command_line import PYSTORE
+from lib.free_ports import free_port
 from pystore.broker.control_client import ControlClient
 from pystore.errors import PystoreError
 
-__all__ = ["PATIENCE_S", "BrokerProcess", "free_port", "node_text", "until"]
+__all__ = ["PATIENCE_S", "BrokerProcess", "node_text", "until"]
 
 PATIENCE_S = 60
 SEGMENT = 1 << 20
-
-
-def free_port() -> int:
-    """
-    Returns a port whose next one is free, too: a broker uses both.
-    """
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port: int = first.getsockname()[1]
-            try:
-                with socket.create_server(("127.0.0.1", port + 1)):
-                    return port
-            except OSError:
-                # The next one is taken: another pair.
-                continue
 
 
 def node_text(store: Path, controller: str, **more: str | int) -> str:

@@ -13,6 +13,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from lib.free_ports import free_port
+
 __all__ = ["ZookeeperServer", "free_ports", "missing"]
 
 START_S = 120
@@ -34,11 +36,8 @@ def free_ports(count: int) -> list[int]:
     """
     Returns ports without a listener.
     """
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    first = free_port(count)
+    return list(range(first, first + count))
 
 
 class ZookeeperServer:

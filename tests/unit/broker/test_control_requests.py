@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lib.broker_process import free_port
 from lib.controller.controller_server import running
+from lib.free_ports import free_port
 from lib.hosted_nodes import await_master, holds, hosted_node, made
 
 from pystore.broker.control_requests import ControlRequests

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lib.broker_process import free_port, node_text
+from lib.broker_process import node_text
 from lib.controller.controller_server import running
+from lib.free_ports import free_port
 from lib.hosted_nodes import holds
 
 from pystore.broker.control_client import ControlClient

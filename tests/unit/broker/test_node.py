@@ -17,12 +17,12 @@ from lib.broker_nodes import (
     RULES,
     SEGMENT,
     WAIT_S,
-    free_port,
     master_of,
     node,
     until,
 )
 from lib.controller.controller_server import running
+from lib.free_ports import free_port
 from lib.remoting.virtual_time_loop import move, run
 from lib.store.stores import message
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from lib.broker_process import free_port
 from lib.controller.controller_server import running
+from lib.free_ports import free_port
 from lib.hosted_nodes import await_master, holds, hosted_node, made
 from lib.store.stores import message
 

@@ -8,8 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from lib.broker_process import BrokerProcess, free_port, node_text
+from lib.broker_process import BrokerProcess, node_text
 from lib.command_line import run, run_json, run_process
+from lib.free_ports import free_port
 
 SOCKET = ("--socket", "no/such/socket")
 

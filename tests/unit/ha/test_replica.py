@@ -95,7 +95,8 @@ def test_roles_are_exchanged_and_the_old_master_is_cut(stage: ReplicaStage) -> N
         assert done.appended.offset == kept < lost
         with pytest.raises(FencedError, match="master of epoch 2 is broker 2"):
             first.append(message(4))
-        assert stage.controller.resigned.empty()
+        told = stage.controller.resigned.get(timeout=WAIT_MS / 1000)
+        assert told == (1, "the controller decided on epoch 2")
 
     assert data_of(stage.store(1)) == data_of(stage.store(2))
 

@@ -78,6 +78,7 @@ def test_the_old_role_ends_before_the_new_one_is_promised(stage: Stage) -> None:
     assert stage.machine.role is Role.MASTER
     assert stage.told(to_follow(5)) == [
         StopServing(4),
+        Resign(4, "the controller decided on epoch 5"),
         Promise(5),
         Follow("a:1", 5),
     ]
@@ -91,6 +92,7 @@ def test_a_newer_mastership_of_the_same_master_begins_anew(stage: Stage) -> None
 
     assert stage.told(to_lead(5)) == [
         StopServing(4),
+        Resign(4, "the controller decided on epoch 5"),
         Promise(5),
         BeginMastership(5, SET, NO_LEASE),
     ]
@@ -259,6 +261,7 @@ class TestMaster:
 
         assert stage.run() == [
             StopServing(4),
+            Resign(4, "the controller decided on epoch 5"),
             Promise(5),
             BeginMastership(5, SET, NO_LEASE),
         ]
