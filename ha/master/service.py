@@ -290,6 +290,7 @@ class MasterService:
             link.shutdown()
         self.monitor.close()
         self._hang_up_links()
+        self.monitor.appends.join(END_MS)
         while self._threads:
             thread = self._threads.pop()
             if thread is not threading.current_thread():
