@@ -21,6 +21,7 @@ from pystore.errors import (
     ClosedError,
     FencedError,
     OffsetOutOfRange,
+    StorageError,
     UnavailableError,
 )
 from pystore.ha.insync.ack import Ack, AckOutcome, AckResult, RefusalReason
@@ -56,6 +57,7 @@ class PendingAppends:
         now_ms: a clock that never steps back.
         refresh: makes the monitor read the log and call `update`.
         decide: reads the log, and returns the result of an ack for an end offset.
+        refused: takes the error of an append that the system refused.
     """
 
     def __init__(
@@ -65,16 +67,18 @@ class PendingAppends:
         now_ms: Callable[[], int],
         refresh: Callable[[], None],
         decide: Callable[[Ack, int], AckResult],
+        *,
+        refused: Callable[[str], object],
     ) -> None:
         self._log = log
         self._notifier = notifier
         self._now_ms = now_ms
         self._refresh = refresh
         self._decide = decide
+        self._refused = refused
         self._waits = OffsetWaiters(len(_MARKS))
         self._raised = [0] * len(_MARKS)
         self._is_over = False
-        self._is_fenced = False
         self._disks_until_ms = 0
         self._completer = AckCompleter(self.ended, self._sync_and_refresh)
 
@@ -102,15 +106,13 @@ class PendingAppends:
         """
         Ends all waits: the monitor decides their outcomes at once.
         """
-        self._is_fenced = True
         self._waits.end()
-        self._completer.wake()
 
     def close(self) -> None:
         """
         The mastership is over: later appends are refused.
         """
-        self._is_over = self._is_fenced = True
+        self._is_over = True
         self._waits.end()
         self._completer.close()
 
@@ -163,6 +165,13 @@ class PendingAppends:
             is_fenced = refusal.reason is RefusalReason.FENCED
             raise (FencedError if is_fenced else UnavailableError)(refusal.text)
 
+    def refused(self, error: StorageError) -> None:
+        """
+        Notes that the system refused an append: a master that cannot append for too
+        long resigns (B13).
+        """
+        self._refused(str(error))
+
     def append(
         self, form: bytes, ack: Ack, timeout_ms: int
     ) -> tuple[Appended, AckResult]:
@@ -179,6 +188,16 @@ class PendingAppends:
                 except as that says.
         """
         self.check(ack)
+        try:
+            return self._append(form, ack, timeout_ms)
+        except StorageError as error:
+            # Of the log, such as for a full disk: the caller learns it, too.
+            self.refused(error)
+            raise
+
+    def _append(
+        self, form: bytes, ack: Ack, timeout_ms: int
+    ) -> tuple[Appended, AckResult]:
         if not ack.is_shared or self._is_alone:
             appended = self._log.append(form, _LOCAL_ACKS[ack])
             return appended, self.wait(ack, appended.end, timeout_ms)
@@ -206,7 +225,13 @@ class PendingAppends:
         """
         self.check(ack)
         local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
-        return self.future(self._log.append(form, local_ack), ack)
+        try:
+            appended = self._log.append(form, local_ack)
+        except StorageError as error:
+            # As in `append`.
+            self.refused(error)
+            raise
+        return self.future(appended, ack)
 
     def future(self, appended: Appended, ack: Ack) -> AppendFuture:
         """
@@ -258,7 +283,7 @@ class PendingAppends:
             if end_offset <= self._raised[mark]:
                 return self._holders.settled(ack, end_offset, _REACHED)
         is_open = mark is not None or (ack.is_synced and end_offset > self._flushed)
-        if is_open and not self._is_fenced and self._refusals[ack] is None:
+        if is_open and not self._is_over and self._refusals[ack] is None:
             return None
         settled = self._decide(ack, end_offset)
         return None if settled.outcome is AckOutcome.TIMED_OUT else settled

@@ -241,5 +241,8 @@ class TestAsking:
         fixture.monitor.close()
         thread.join(LONG_MS / 1000)
 
-        assert reason == "its disk has failed, and another member is well"
+        assert reason == (
+            "a write-back failed: close this broker, and open it again; "
+            "another member is well"
+        )
         assert told.empty()
