@@ -210,7 +210,8 @@ class Replica:
         appends.check(ack)
         given = [messages] if isinstance(messages, Message) else messages
         try:
-            appended = self._authority.append(given, ack, positions)
+            is_quiet = positions is None and appends.is_sent_soon(ack)
+            appended = self._authority.append(given, ack, positions, is_quiet=is_quiet)
         except StorageError as error:
             # Such as for a full disk: the caller learns it, and the mastership, too.
             appends.refused(error)

@@ -47,15 +47,19 @@ class AckCompleter:
             has not ended.
         sync: waits until the master's log is on disk below an offset, and makes the
             monitor read that.
+        send: sends what was appended without a wake-up of the senders.
     """
 
     def __init__(
         self,
         ended: Callable[[Ack, int], AckResult | None],
         sync: Callable[[int], None],
+        send: Callable[[], None],
     ) -> None:
         self._ended = ended
         self._sync = sync
+        self._send = send
+        self._sending: set[_Loop] = set()
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._incoming: list[tuple[Ack, _Watch]] = []
@@ -101,6 +105,36 @@ class AckCompleter:
         How many coroutines and functions it still has to tell, about.
         """
         return len(self._incoming) + sum(map(len, self._pending.values()))
+
+    def sends_soon(self) -> bool:
+        """
+        Returns whether the event loop of this thread will send what is appended now:
+        once for all coroutines that are ready to run, instead of a wake-up of the
+        senders for each append. Only while coroutines wait at all.
+        """
+        if self._thread is None:
+            return False
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # A thread without an event loop.
+            return False
+        if loop not in self._sending:
+            self._sending.add(loop)
+            loop.call_soon(self._send_of, loop)
+        return True
+
+    @property
+    def has_unsent(self) -> bool:
+        """
+        Whether an event loop is about to send.
+        """
+        return bool(self._sending)
+
+    def _send_of(self, loop: _Loop) -> None:
+        # First: what is appended from here on needs another call.
+        self._sending.discard(loop)
+        self._send()
 
     def wake(self) -> None:
         """

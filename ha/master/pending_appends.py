@@ -80,7 +80,9 @@ class PendingAppends:
         self._raised = [0] * len(_MARKS)
         self._is_over = False
         self._disks_until_ms = 0
-        self._completer = AckCompleter(self.ended, self._sync_and_refresh)
+        self._completer = AckCompleter(
+            self.ended, self._sync_and_refresh, notifier.run_helpers
+        )
 
     def update(self, in_sync: InSync) -> None:
         """
@@ -226,12 +228,22 @@ class PendingAppends:
         self.check(ack)
         local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
         try:
-            appended = self._log.append(form, local_ack)
+            if self.is_sent_soon(ack):
+                appended = self._waits.append_quietly(self._log, form)
+            else:
+                appended = self._log.append(form, local_ack)
         except StorageError as error:
             # As in `append`.
             self.refused(error)
             raise
         return self.future(appended, ack)
+
+    def is_sent_soon(self, ack: Ack) -> bool:
+        """
+        Returns, before an append for `future`, whether it may leave the senders asleep:
+        the event loop of this thread sends soon.
+        """
+        return ack.is_shared and self._completer.sends_soon()
 
     def future(self, appended: Appended, ack: Ack) -> AppendFuture:
         """
@@ -266,6 +278,9 @@ class PendingAppends:
         if self._is_alone or (ack.is_synced and self._flushed < end_offset):
             # No ack of a slave will follow for these bytes or for the master's disk.
             self._refresh()
+        if self._completer.has_unsent:
+            # This thread may be that of the event loop that would send.
+            self._notifier.notify()
         outcome = self._waits.wait(mark, end_offset, timeout_ms)
         return self._ended(ack, end_offset, outcome)
 

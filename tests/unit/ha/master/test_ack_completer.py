@@ -22,13 +22,17 @@ from pystore.errors import FencedError, InvalidError, PoisonedError
 from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.master.append_future import AppendFuture
+from pystore.ha.master.lease import UNLEASED
 from pystore.ha.master.service import END_MS
+from pystore.ha.master.write_authority import WriteAuthority
 from pystore.replicaset import AgreedSet, Incarnation, Member
 
 WAIT_S = 20
 WAIT_MS = 1000 * WAIT_S
 TWO = AgreedSet(frozenset({Member(1), Member(2, Incarnation(1))}), 1)
 """A set whose member 2 acks only when a test starts it."""
+SELDOM: dict[str, Any] = {"heartbeat_ms": 10**6, "housekeeping_ms": 10**7}
+"""No heartbeat of a link sends anything within a test."""
 
 
 @contextmanager
@@ -234,6 +238,53 @@ def test_a_closed_event_loop_stops_no_other(tmp_path: Path) -> None:
         waiting[0]._log_destroy_pending = False  # type: ignore[attr-defined]
 
     assert AckOutcome.REACHED is ended.outcome
+
+
+@pytest.mark.parametrize("is_replica", [False, True], ids=["service", "replica"])
+def test_an_append_that_no_coroutine_awaits_is_sent_too(
+    tmp_path: Path, is_replica: bool
+) -> None:
+    """The event loop sends it; no heartbeat of the link does within the test."""
+
+    async def run() -> None:
+        await append(0)
+        future = append(1)
+        held = slave.log.log
+        await until(lambda: held().end_offset >= future.appended.end)
+
+    with (
+        MasterStage(tmp_path / "master", SELDOM) as stage,
+        Slave(stage.service.address, tmp_path / "slave", **SELDOM) as slave,
+    ):
+        stage.controller.wait_for({1, 2})
+        authority = WriteAuthority(clock_ms)
+        authority.begin(stage.log.writer.log, EPOCH, UNLEASED)
+
+        def append(number: int) -> AppendFuture:
+            appends = stage.service.monitor.appends
+            if not is_replica:
+                return submit(stage, Ack.ALL, number)
+            is_quiet = appends.is_sent_soon(Ack.ALL)
+            appended = authority.append([message(number)], Ack.ALL, is_quiet=is_quiet)
+            assert is_quiet == (number > 0)
+            return appends.future(appended, Ack.ALL)
+
+        asyncio.run(run())
+
+
+def test_a_wait_that_blocks_an_event_loop_gets_its_ack(tmp_path: Path) -> None:
+    """It sends what the event loop would have sent."""
+
+    async def run() -> AckResult:
+        await submit(stage)
+        return submit(stage).wait(WAIT_MS // 2)
+
+    with (
+        MasterStage(tmp_path / "master", SELDOM) as stage,
+        Slave(stage.service.address, tmp_path / "slave", **SELDOM),
+    ):
+        stage.controller.wait_for({1, 2})
+        assert AckOutcome.REACHED is asyncio.run(run()).outcome
 
 
 class Calls:
