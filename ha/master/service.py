@@ -302,6 +302,8 @@ class MasterService:
         self._owner = None
 
     def _drain(self, drain_ms: int) -> None:
+        # Also what an event loop appended and has not sent yet.
+        self.monitor.notifier.notify()
         until_ms = self._now_ms() + drain_ms
         while (left_ms := until_ms - self._now_ms()) > 0:
             end_offset = self._handle.ends().published_end

@@ -21,6 +21,7 @@ from pystore.clocks import clock_ms
 from pystore.errors import FencedError, InvalidError, PoisonedError
 from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 from pystore.ha.insync.config import SetRules
+from pystore.ha.master.ack_completer import AckCompleter
 from pystore.ha.master.append_future import AppendFuture
 from pystore.ha.master.lease import UNLEASED
 from pystore.ha.master.service import END_MS
@@ -248,9 +249,12 @@ def test_an_append_that_no_coroutine_awaits_is_sent_too(
 
     async def run() -> None:
         await append(0)
-        future = append(1)
-        held = slave.log.log
-        await until(lambda: held().end_offset >= future.appended.end)
+        for number in range(1, 4):
+            await until(lambda: stage.service.monitor.notifier.waiting == 2)
+            future = append(number)
+            await until(
+                lambda end=future.appended.end: slave.log.log().received_offset >= end
+            )
 
     with (
         MasterStage(tmp_path / "master", SELDOM) as stage,
@@ -272,19 +276,46 @@ def test_an_append_that_no_coroutine_awaits_is_sent_too(
         asyncio.run(run())
 
 
-def test_a_wait_that_blocks_an_event_loop_gets_its_ack(tmp_path: Path) -> None:
-    """It sends what the event loop would have sent."""
+def test_an_event_loop_sends_once_for_all_coroutines_that_are_ready() -> None:
+    """And again for those that append later."""
+    sent: list[int] = []
+    completer = AckCompleter(lambda *_: None, sent.append, lambda: sent.append(1))
 
-    async def run() -> AckResult:
-        await submit(stage)
-        return submit(stage).wait(WAIT_MS // 2)
+    async def append() -> bool:
+        return completer.sends_soon()
 
-    with (
-        MasterStage(tmp_path / "master", SELDOM) as stage,
-        Slave(stage.service.address, tmp_path / "slave", **SELDOM),
-    ):
-        stage.controller.wait_for({1, 2})
-        assert AckOutcome.REACHED is asyncio.run(run()).outcome
+    async def run() -> None:
+        waiting = asyncio.create_task(completer.wait(Ack.ALL, 1))
+        await asyncio.sleep(0)
+        for number in range(1, 4):
+            assert [True] * 5 == await asyncio.gather(*(append() for _ in range(5)))
+            assert completer.has_unsent == (len(sent) < number)
+            await asyncio.sleep(0)
+            assert ([1] * number, False) == (sent, completer.has_unsent)
+        waiting.cancel()
+
+    assert not completer.sends_soon()
+    asyncio.run(run())
+    assert not completer.sends_soon()
+    completer.close()
+    completer.join(WAIT_MS)
+
+
+def test_a_wait_that_blocks_an_event_loop_sends_what_that_would(tmp_path: Path) -> None:
+    """The loop cannot, and the wait would wait for itself."""
+
+    async def run() -> None:
+        waiting = asyncio.create_task(awaited(submit(stage)))
+        await asyncio.sleep(0)
+        future = submit(stage)
+        before = notifier.count
+        assert AckOutcome.TIMED_OUT is future.wait(1).outcome
+        assert before < notifier.count
+        waiting.cancel()
+
+    with stalled(tmp_path) as stage:
+        notifier = stage.service.monitor.notifier
+        asyncio.run(run())
 
 
 class Calls:
