@@ -171,14 +171,15 @@ class AckCompleter:
         with self._lock:
             if self._is_closed:
                 return False
-            self._incoming.append((ack, watch))
+            # First: a machine that has no more threads is the caller's error.
             if self._thread is None:
                 self._thread = _started("pystore-ha-acks", self._run)
             if ack.is_synced:
                 if not self._is_syncing:
-                    self._is_syncing = True
                     _started("pystore-ha-acks-synced", self._run_syncs)
+                    self._is_syncing = True
                 self._ends.put(watch[0])
+            self._incoming.append((ack, watch))
         # Now the thread sees it, so an ack from here on settles it.
         if self._ended_before(ack, watch[0]):
             self.wake()

@@ -266,7 +266,8 @@ class MasterService:
     def close(self, drain_ms: int = 0) -> None:
         """
         Stops serving; may be called again. No caller may append any more. Returns
-        `END_MS` after the drain at the latest, and what the threads need to end.
+        twice `END_MS` after the drain at the latest, and what the threads need to end:
+        links end, and then functions that are called for acks.
 
         Args:
             drain_ms: how long slaves may take to receive and ack the rest. A slave that
