@@ -103,14 +103,30 @@ async def elect(controller: str, one: BrokerNode) -> None:
         await client.close()
 
 
+@contextmanager
+def full(disk: SmallDisk) -> Iterator[None]:
+    """Not a byte is free; then there is space again, also for the end of a node."""
+    disk.fill()
+    try:
+        yield
+    finally:
+        disk.free()
+
+
 async def append_until_full(replica: Replica) -> str:
-    """Appends until the disk is full; returns the error."""
-    async with asyncio.timeout(WAIT_S):
-        while True:
-            try:
-                await asyncio.to_thread(replica.append, message(1), Ack.ALL, 10)
-            except FullError as error:
-                return str(error)
+    """Appends until not even a small record fits; returns the last error."""
+    error = ""
+    for size in (1 << 15, 100):
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                try:
+                    replica.submit(message(1, size=size), Ack.ALL)
+                except FullError as refused:
+                    # As it should be.
+                    error = str(refused)
+                    break
+                await asyncio.sleep(0)
+    return error
 
 
 async def refused_until(replica: Replica, role: Role) -> list[str]:
@@ -214,19 +230,18 @@ def test_a_master_whose_disk_is_full_resigns_for_one_that_can_append(
                 async with node(tmp_path / "2", at.address) as two:
                     await until_master(one, 2)
                     acked = await asyncio.to_thread(first.append, message(1), Ack.ALL)
-                    disk.fill()
-                    error = await append_until_full(first)
-                    begun_ms = clock_ms()
-                    problems = await refused_until(first, Role.FOLLOWING)
-                    assert clock_ms() - begun_ms < LIMIT_MS + 10_000
-                    named = [one for one in problems if "appends are refused" in one]
-                    assert named, (problems, error)
-                    second = await until_master(two, 1)
-                    async with asyncio.timeout(WAIT_S):
-                        while not await _is_appended(second):
-                            await asyncio.sleep(0.05)
-                    assert acked.appended.end <= second.log.log().confirm_offset
-                    disk.free()
+                    with full(disk):
+                        error = await append_until_full(first)
+                        begun_ms = clock_ms()
+                        problems = await refused_until(first, Role.FOLLOWING)
+                        assert clock_ms() - begun_ms < LIMIT_MS + 10_000
+                        is_named = any("appends are refused" in one for one in problems)
+                        assert is_named, (problems, error)
+                        second = await until_master(two, 1)
+                        async with asyncio.timeout(WAIT_S):
+                            while not await _is_appended(second):
+                                await asyncio.sleep(0.05)
+                        assert acked.appended.end <= second.log.log().confirm_offset
                     await until_master(two, 2)
                     assert "" == first.standing().problem
 
