@@ -8,6 +8,7 @@ SyncStateSet.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import sys
 import threading
@@ -130,6 +131,29 @@ class Master:
         assert sum(reached) == records, f"{sum(reached)} of {records} were acked"
         return taken
 
+    def await_appends(self, ack: str, tasks: int, records: int) -> float:
+        """
+        The same from coroutines of one thread, each with one append under way.
+        """
+        message = Load(1, 1).messages[0]
+        service, wanted = self._service, Ack(ack)
+
+        async def work() -> int:
+            reached = 0
+            for _ in range(records // tasks):
+                settled = await service.submit(message, wanted)
+                reached += settled.outcome is AckOutcome.REACHED
+            return reached
+
+        async def run() -> float:
+            start = time.perf_counter()
+            reached = sum(await asyncio.gather(*(work() for _ in range(tasks))))
+            taken = time.perf_counter() - start
+            assert reached == records, f"{reached} of {records} were acked"
+            return taken
+
+        return asyncio.run(run())
+
     def latencies(self, ack: str, records: int) -> list[float]:
         """
         The same from one thread: the median and the 99th of 100, in seconds.
@@ -186,6 +210,7 @@ def main() -> None:
                 "address": master.address,
                 "fill": master.fill,
                 "append": master.append,
+                "await_appends": master.await_appends,
                 "latencies": master.latencies,
                 "in_sync": master.in_sync,
                 "caught_up": master.caught_up,

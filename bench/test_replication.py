@@ -189,6 +189,59 @@ def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
     )
 
 
+def _awaits(
+    folder: Callable[[], Path], segment: int, ack: str, records: int
+) -> Contender:
+    """
+    Timed: appends of coroutines from the first to the last ack.
+    """
+
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        with _pair(folder, segment) as master:
+            master.call("await_appends", ack, THREADS, THREADS)
+            yield lambda: master.call("await_appends", ack, THREADS, records)
+
+    return contend
+
+
+@pytest.mark.benchmark(group="acks without a thread each")
+def test_coroutines_that_await_a_slave_keep_half_of_the_rate(
+    contest: Contest, folder: Callable[[], Path], sizes: Sizes, table: Table
+) -> None:
+    """
+    Timed: 64 coroutines append messages of 1 KiB with the ack `all`, and each awaits
+    its append before the next one. The limit: the same with the ack `leader`, with the
+    slave following. For comparison: 64 threads that append to the log alone, where
+    nothing is awaited, and 64 threads with the ack `all`.
+    """
+    records = -(-sizes.appends // THREADS) * THREADS
+    segment = sizes.segment
+    limits = {
+        "leader": _awaits(folder, segment, "leader", records),
+        "leader, threads": _appends(_pair, folder, segment, "leader", records),
+        "`all`, threads": _appends(_pair, folder, segment, "all", records),
+    }
+
+    taken = contest.hold(_awaits(folder, segment, "all", records), limits)
+
+    table.at_least(
+        f"`all`, 1 slave, 1 KiB, {THREADS} coroutines with 1 pending each, of the rate "
+        "of `leader`",
+        0.50,
+        ratios(taken["leader"], taken["pystore"]),
+        {
+            name: f"{seconds.scaled(records).median:,.0f}/s"
+            for name, seconds in taken.items()
+        },
+    )
+    table.note(
+        "the same, of the rate of 64 threads with the ack `leader` on the log alone",
+        ratios(taken["leader, threads"], taken["pystore"]),
+        {},
+    )
+
+
 @pytest.mark.benchmark(group="latency of all acks")
 def test_an_ack_of_all_comes_soon(
     benchmark: BenchmarkFixture,

@@ -28,6 +28,7 @@ from pystore.errors import (
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision, with_newer_set
 from pystore.ha.insync.ack import Ack, AckResult
+from pystore.ha.insync.config import SetRules
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.handover import Elect, hand_over
 from pystore.ha.master.lease import Lease
@@ -107,6 +108,7 @@ class Replica:
         self._service: MasterService | None = None
         self._following: FollowerThread | None = None
         self._begun: tuple[int, CommitLog] | None = None
+        self._failing: tuple[int, int] | None = None
         self._drain_ms = 0
         self._problem = ""
         self._inbox: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
@@ -208,7 +210,14 @@ class Replica:
         appends = service.monitor.appends
         appends.check(ack)
         given = [messages] if isinstance(messages, Message) else messages
-        return appends.future(self._authority.append(given, ack, positions), ack)
+        try:
+            is_quiet = positions is None and appends.is_sent_soon(ack)
+            appended = self._authority.append(given, ack, positions, is_quiet=is_quiet)
+        except StorageError as error:
+            # Such as for a full disk: the caller learns it, and the mastership, too.
+            appends.refused(error)
+            raise
+        return appends.future(appended, ack)
 
     def wait_all(
         self, futures: Sequence[AppendFuture], timeout_ms: int = 3_000
@@ -277,6 +286,7 @@ class Replica:
             address, agreed = f"{host}:{port}", service.monitor.set_now
             log = self.log.log()
             gap = log.end_offset - log.confirm_offset
+            problem = problem or service.monitor.problem
         elif following is not None:
             stands = following.status()
             if stands.master_end is not None:
@@ -289,6 +299,20 @@ class Replica:
         return ReplicaStatus(
             role, known.epoch, known.master, address, agreed, gap, left_ms, problem
         )
+
+    def serving_problem(self) -> str:
+        """
+        Returns what keeps this replica from serving as a master, one line; empty:
+        nothing that is known. Heartbeats carry it: elections prefer other brokers.
+        """
+        role, known = self._now
+        service, following = self._service, self._following
+        if service is not None:
+            return service.monitor.problem
+        if role is Role.PENDING and known.master == self.me:
+            return self._problem
+        failed = None if following is None else following.problem
+        return str(failed) if isinstance(failed, StorageError) else ""
 
     def wait_for(
         self, is_so: Callable[[ReplicaStatus], bool], timeout_ms: int = 10_000
@@ -369,14 +393,31 @@ class Replica:
             self._carry_out(effect)
         except Exception as error:
             # Any error: without this thread the replica would take no more inputs.
-            is_final = not _is_transient(error)
+            is_final = not _is_transient(error) or self._is_ill_for_long(effect)
             self._problem = f"{type(effect).__name__}: {error}"
             self._config.say(self._problem)
             self._machine.failed(effect, str(error), is_final=is_final)
             return 0 if is_final else self._config.retry_ms
         self._problem = ""
+        if isinstance(effect, BeginMastership):
+            self._failing = None
         self._machine.did(effect)
         return 0
+
+    def _is_ill_for_long(self, effect: RoleEffect) -> bool:
+        """
+        Whether a mastership could not begin for too long, such as for a port that is
+        taken, and the set has another broker, which may be well (B13).
+        """
+        if not isinstance(effect, BeginMastership):
+            return False
+        now_ms = self._now_ms()
+        if self._failing is None or self._failing[0] != effect.epoch:
+            self._failing = effect.epoch, now_ms
+        rules = self._config.rules or SetRules()
+        agreed, mine = self._machine.known.agreed, self.me.broker_id
+        others = {one.broker_id for one in agreed.members | agreed.candidates} - {mine}
+        return bool(others) and now_ms - self._failing[1] > rules.ill_ms_max
 
     def _carry_out(self, effect: RoleEffect) -> None:
         match effect:
@@ -417,7 +458,7 @@ class Replica:
             lease_ms=self._authority.lease_ms,
             step_down=lambda newer_epoch: self._step_down(epoch, newer_epoch),
             resign=lambda reason: self._inbox.put(
-                lambda machine: machine.disk_failed(epoch, reason)
+                lambda machine: machine.cannot_serve(epoch, reason)
             ),
             say=config.say,
             host=config.host,

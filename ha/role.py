@@ -69,7 +69,7 @@ class RoleEvent(Enum):
     NOTHING_NEW = "decision without a change"
     LEASED = "the lease changed"
     NEWER_EPOCH = "a peer knows a newer epoch"
-    DISK_FAILED = "the disk failed for too long"
+    CANNOT_SERVE = "the master could not serve for too long"
     BEGAN_MASTERSHIP = "the mastership has begun"
     BEGAN_FOLLOWING = "following has begun"
     ENDED = "the old role has ended"
@@ -80,8 +80,8 @@ class RoleEvent(Enum):
 
 _I, _F, _P, _M, _R, _S = Role
 
-# A newer epoch and a failed disk end a mastership only. A slave learns the newer epoch
-# from its own master, and reports its failed disk to it.
+# A newer epoch and an inability to serve end a mastership only. A slave learns the
+# newer epoch from its own master, and reports its failed disk to it.
 ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_I, RoleEvent.DECIDED_MASTER): _P,
     (_I, RoleEvent.DECIDED_FOLLOW): _P,
@@ -89,7 +89,7 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_I, RoleEvent.NOTHING_NEW): _I,
     (_I, RoleEvent.LEASED): _I,
     (_I, RoleEvent.NEWER_EPOCH): _I,
-    (_I, RoleEvent.DISK_FAILED): _I,
+    (_I, RoleEvent.CANNOT_SERVE): _I,
     (_I, RoleEvent.SHUTDOWN): _S,
     (_F, RoleEvent.DECIDED_MASTER): _P,
     (_F, RoleEvent.DECIDED_FOLLOW): _P,
@@ -97,7 +97,7 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_F, RoleEvent.NOTHING_NEW): _F,
     (_F, RoleEvent.LEASED): _F,
     (_F, RoleEvent.NEWER_EPOCH): _F,
-    (_F, RoleEvent.DISK_FAILED): _F,
+    (_F, RoleEvent.CANNOT_SERVE): _F,
     (_F, RoleEvent.SHUTDOWN): _S,
     (_P, RoleEvent.DECIDED_MASTER): _P,
     (_P, RoleEvent.DECIDED_FOLLOW): _P,
@@ -105,7 +105,7 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_P, RoleEvent.NOTHING_NEW): _P,
     (_P, RoleEvent.LEASED): _P,
     (_P, RoleEvent.NEWER_EPOCH): _P,
-    (_P, RoleEvent.DISK_FAILED): _P,
+    (_P, RoleEvent.CANNOT_SERVE): _P,
     (_P, RoleEvent.BEGAN_MASTERSHIP): _M,
     (_P, RoleEvent.BEGAN_FOLLOWING): _F,
     (_P, RoleEvent.ENDED): _I,
@@ -118,7 +118,7 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_M, RoleEvent.NOTHING_NEW): _M,
     (_M, RoleEvent.LEASED): _M,
     (_M, RoleEvent.NEWER_EPOCH): _P,
-    (_M, RoleEvent.DISK_FAILED): _P,
+    (_M, RoleEvent.CANNOT_SERVE): _P,
     (_M, RoleEvent.SHUTDOWN): _S,
     (_R, RoleEvent.DECIDED_MASTER): _P,
     (_R, RoleEvent.DECIDED_FOLLOW): _P,
@@ -126,7 +126,7 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_R, RoleEvent.NOTHING_NEW): _R,
     (_R, RoleEvent.LEASED): _R,
     (_R, RoleEvent.NEWER_EPOCH): _R,
-    (_R, RoleEvent.DISK_FAILED): _R,
+    (_R, RoleEvent.CANNOT_SERVE): _R,
     (_R, RoleEvent.SHUTDOWN): _S,
     **{(_S, event): _S for event in RoleEvent},
 }
@@ -215,13 +215,14 @@ class RoleMachine:
             )
             self._move(RoleEvent.NEWER_EPOCH)
 
-    def disk_failed(self, epoch: int, reason: str) -> None:
+    def cannot_serve(self, epoch: int, reason: str) -> None:
         """
-        The disk has failed for too long, and another member is well (B9).
+        The master could not append or sync for too long, and another member is well
+        (B9, B13).
         """
         if self._is_mine(epoch):
             self._give_up(reason)
-            self._move(RoleEvent.DISK_FAILED)
+            self._move(RoleEvent.CANNOT_SERVE)
 
     def shutdown(self) -> None:
         """

@@ -78,7 +78,8 @@ class HeartbeatExtension:
         incarnation: of the process that sends it.
         boot_id: of the machine; empty: unknown.
         flushed_end: the end of the log on disk, in bytes; -1: unknown.
-        disk_problem: the failure of its disk, as one line; empty: none (B9).
+        disk_problem: what keeps it from serving as a master, as one line, most often
+            the failure of its disk; empty: nothing (B9, B13).
         resigned_epoch: of the mastership that it resigned for good, which ends the wait
             for its lease (C3); -1: none.
         begin: where its log begins (B11).

@@ -34,6 +34,8 @@ class SetRules:
         retry_ms: how long after a refusal or a lost answer the next change is
             requested.
         refused_ms: how long a slave that the controller refused is not proposed.
+        resign_ms: a master that cannot listen, append or sync for longer resigns, if
+            another member is well (B13); 0: as `lag_ms_max`.
 
     Raises:
         InvalidError: a number is out of its range.
@@ -47,6 +49,7 @@ class SetRules:
     join_lag_ms: int = 1_000
     retry_ms: int = 1_000
     refused_ms: int = 5_000
+    resign_ms: int = 0
 
     def __post_init__(self) -> None:
         if self.min_in_sync < 1:
@@ -55,6 +58,15 @@ class SetRules:
             )
         if self.lag_ms_max < 1 or self.check_ms < 1:
             raise InvalidError(f"{self}: a time is not positive")
+        if self.resign_ms < 0:
+            raise InvalidError(f"{self}: a time is negative")
+
+    @property
+    def ill_ms_max(self) -> int:
+        """
+        How long a master may be unable to serve.
+        """
+        return self.resign_ms or self.lag_ms_max
 
 
 def ack_of_rocketmq(properties: Mapping[str, str]) -> Ack:

@@ -28,6 +28,7 @@ from pystore.ha.insync.ack_policy import AckPolicy
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.confirm_offset import AckHolders, ConfirmOffset
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
+from pystore.ha.insync.health import MasterHealth
 from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
 from pystore.ha.insync.membership import Membership
 from pystore.ha.insync.sessions import Session, Sessions
@@ -96,7 +97,7 @@ class InSync:
         )
         self._quiet_until_ms = now_ms
         self._is_retry_due = False
-        self._poisoned_ms: int | None = None
+        self._health = MasterHealth(rules.ill_ms_max)
         self._history.note(epoch_start, now_ms)
         self._outsiders: list[Session] = []
         self._holders = self._ack_holders()
@@ -170,8 +171,19 @@ class InSync:
         """
         The master's log cannot be flushed any more (A12).
         """
-        if self._poisoned_ms is None:
-            self._poisoned_ms = now_ms
+        self._health.poisoned(now_ms)
+
+    def append_refused(self, error: str, end_offset: int, now_ms: int) -> None:
+        """
+        The system refused an append, such as for a full disk (A13).
+
+        Args:
+            error: of the append, one line.
+            end_offset: of the log.
+            now_ms: the time.
+        """
+        self._progress.ends.add(end_offset)
+        self._health.refused(error, end_offset, now_ms)
 
     def tick(self, now_ms: int) -> None:
         """
@@ -333,13 +345,26 @@ class InSync:
         """
         return self._set_state.agreed
 
+    def problem(self, now_ms: int) -> str:
+        """
+        Returns what keeps the master from serving, one line; empty: nothing.
+        """
+        return self._health.problem(self._progress.ends.newest, now_ms)
+
+    def resign_due_ms(self, now_ms: int) -> int | None:
+        """
+        Returns when the master will have been unable to serve for too long; ``None``:
+        it is well.
+        """
+        return self._health.due_ms(self._progress.ends.newest, now_ms)
+
     def must_resign(self, now_ms: int) -> bool:
         """
-        Whether the master's disk has failed for too long and another member is well
-        (B9).
+        Whether the master could not append or sync for too long, and another member is
+        well (B9, B13).
         """
-        since_ms = self._poisoned_ms
-        if since_ms is None or now_ms - since_ms <= self._rules.lag_ms_max:
+        due_ms = self.resign_due_ms(now_ms)
+        if due_ms is None or now_ms < due_ms:
             return False
         others = self._set_state.agreed.members - {self._set_state.master}
         wish = self._membership.wanted_set(now_ms).members

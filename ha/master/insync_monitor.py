@@ -97,7 +97,12 @@ class InSyncMonitor:
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
         self.appends = PendingAppends(
-            log, self.notifier, now_ms, self._refresh, self._decide
+            log,
+            self.notifier,
+            now_ms,
+            self._refresh,
+            self._decide,
+            refused=self._append_refused,
         )
         self._refresh()
 
@@ -187,6 +192,30 @@ class InSyncMonitor:
 
     # -- appenders -----------------------------------------------------------
 
+    def _append_refused(self, error: str) -> None:
+        """
+        The system refused an append, such as for a full disk.
+        """
+        with self._lock:
+            if self._over.is_set():
+                return
+            now_ms = self._now_ms()
+            end_offset = self._grew(now_ms)
+            was_well = not self._in_sync.problem(now_ms)
+            self._in_sync.append_refused(error, end_offset, now_ms)
+        if was_well:
+            # The thread that keeps the time has a new deadline.
+            self.notifier.notify()
+
+    @property
+    def problem(self) -> str:
+        """
+        What keeps the master from serving now, one line; empty: nothing.
+        """
+        with self._lock:
+            self._catch_up()
+            return self._in_sync.problem(self._now_ms())
+
     def _decide(self, ack: Ack, end_offset: int) -> AckResult:
         """
         Returns the result of an ack that was not reached before its wait ended.
@@ -213,7 +242,7 @@ class InSyncMonitor:
             offer: takes each change to request, and returns at once; `answered`
                 follows. Without it the set stays as it is.
             resign: is called once, with the reason, if this mastership should end
-                (B9).
+                (B9, B13).
         """
         while not self._over.is_set():
             seen = self.notifier.count
@@ -221,10 +250,14 @@ class InSyncMonitor:
             if change is not None and offer is not None:
                 offer(change)
             if resign is not None and self.must_resign():
-                resign("its disk has failed, and another member is well")
+                resign(f"{self.problem}; another member is well")
                 resign = None
             with self._lock:
-                wait_ms = self._in_sync.next_deadline() - self._now_ms()
+                now_ms = self._now_ms()
+                wait_ms = self._in_sync.next_deadline() - now_ms
+                due_ms = self._in_sync.resign_due_ms(now_ms)
+            if due_ms is not None and due_ms > now_ms:
+                wait_ms = min(wait_ms, due_ms - now_ms)
             # Limits the checks, however many appends there are.
             self._over.wait(PACE_MS / 1000)
             self.notifier.wait(seen, wait_ms - PACE_MS)
@@ -256,7 +289,8 @@ class InSyncMonitor:
 
     def must_resign(self) -> bool:
         """
-        Whether the disk has failed for too long and another member is well (B9).
+        Whether the master could not append or sync for too long, and another member is
+        well (B9, B13).
         """
         with self._lock:
             return self._in_sync.must_resign(self._now_ms())

@@ -10,7 +10,8 @@ Source: docs/in-sync.md; RMQ-R206, RMQ-R211, RMQ-R217 to RMQ-R219.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 
 from pystore.bindings.ffi import LocalAck
 from pystore.core.log_writer import LogHandle
@@ -20,10 +21,13 @@ from pystore.errors import (
     ClosedError,
     FencedError,
     OffsetOutOfRange,
+    StorageError,
     UnavailableError,
 )
 from pystore.ha.insync.ack import Ack, AckOutcome, AckResult, RefusalReason
+from pystore.ha.insync.holders import HolderOffsets
 from pystore.ha.insync.in_sync import InSync
+from pystore.ha.master.ack_completer import AckCompleter, AckEnd
 from pystore.ha.master.append_future import AppendFuture
 from pystore.ha.master.notifier import Notifier
 
@@ -32,7 +36,7 @@ __all__ = ["PendingAppends"]
 _MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
 _DISKS_MS = 1_000
 # An enum member as an attribute of its class costs as much as a call.
-_ALL_SYNCED = Ack.ALL_SYNCED
+_ALL, _ALL_SYNCED = Ack.ALL, Ack.ALL_SYNCED
 _REACHED = AckOutcome.REACHED
 # Acks of replicas need no lease of the master.
 _LOCAL_ACKS = {
@@ -53,6 +57,7 @@ class PendingAppends:
         now_ms: a clock that never steps back.
         refresh: makes the monitor read the log and call `update`.
         decide: reads the log, and returns the result of an ack for an end offset.
+        refused: takes the error of an append that the system refused.
     """
 
     def __init__(
@@ -62,16 +67,22 @@ class PendingAppends:
         now_ms: Callable[[], int],
         refresh: Callable[[], None],
         decide: Callable[[Ack, int], AckResult],
+        *,
+        refused: Callable[[str], object],
     ) -> None:
         self._log = log
         self._notifier = notifier
         self._now_ms = now_ms
         self._refresh = refresh
         self._decide = decide
+        self._refused = refused
         self._waits = OffsetWaiters(len(_MARKS))
         self._raised = [0] * len(_MARKS)
         self._is_over = False
         self._disks_until_ms = 0
+        self._completer = AckCompleter(
+            self.ended, self._sync_and_refresh, notifier.run_helpers
+        )
 
     def update(self, in_sync: InSync) -> None:
         """
@@ -83,11 +94,15 @@ class PendingAppends:
         self._refusals = in_sync.refusals
         self._is_alone, self._flushed = in_sync.is_alone, in_sync.flushed_offset
         self._holders = policy.holders()
+        is_news = self._refusals[_ALL] is not None
         for ack, mark in _MARKS.items():
             offset = policy.completed(ack)
             if offset > self._raised[mark]:
                 self._raised[mark] = offset
                 self._waits.raise_to(mark, offset)
+                is_news = True
+        if is_news:
+            self._completer.wake()
 
     def fence(self) -> None:
         """
@@ -101,6 +116,14 @@ class PendingAppends:
         """
         self._is_over = True
         self._waits.end()
+        self._completer.close()
+
+    def join(self, timeout_ms: int) -> None:
+        """
+        After `close`: waits until the futures of coroutines and of functions have
+        ended, but not longer.
+        """
+        self._completer.join(timeout_ms)
 
     @property
     def waiting(self) -> int:
@@ -144,6 +167,13 @@ class PendingAppends:
             is_fenced = refusal.reason is RefusalReason.FENCED
             raise (FencedError if is_fenced else UnavailableError)(refusal.text)
 
+    def refused(self, error: StorageError) -> None:
+        """
+        Notes that the system refused an append: a master that cannot append for too
+        long resigns (B13).
+        """
+        self._refused(str(error))
+
     def append(
         self, form: bytes, ack: Ack, timeout_ms: int
     ) -> tuple[Appended, AckResult]:
@@ -160,6 +190,16 @@ class PendingAppends:
                 except as that says.
         """
         self.check(ack)
+        try:
+            return self._append(form, ack, timeout_ms)
+        except StorageError as error:
+            # Of the log, such as for a full disk: the caller learns it, too.
+            self.refused(error)
+            raise
+
+    def _append(
+        self, form: bytes, ack: Ack, timeout_ms: int
+    ) -> tuple[Appended, AckResult]:
         if not ack.is_shared or self._is_alone:
             appended = self._log.append(form, _LOCAL_ACKS[ack])
             return appended, self.wait(ack, appended.end, timeout_ms)
@@ -187,7 +227,23 @@ class PendingAppends:
         """
         self.check(ack)
         local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
-        return self.future(self._log.append(form, local_ack), ack)
+        try:
+            if self.is_sent_soon(ack):
+                appended = self._waits.append_quietly(self._log, form)
+            else:
+                appended = self._log.append(form, local_ack)
+        except StorageError as error:
+            # As in `append`.
+            self.refused(error)
+            raise
+        return self.future(appended, ack)
+
+    def is_sent_soon(self, ack: Ack) -> bool:
+        """
+        Returns, before an append for `future`, whether it may leave the senders asleep:
+        the event loop of this thread sends soon.
+        """
+        return ack.is_shared and self._completer.sends_soon()
 
     def future(self, appended: Appended, ack: Ack) -> AppendFuture:
         """
@@ -195,7 +251,8 @@ class PendingAppends:
         """
         # An append after the end of a mastership may lie where its bytes were cut
         # away: offsets that the mastership reached do not cover it.
-        return AppendFuture(appended, ack, self._fenced if self._is_over else self.wait)
+        waits = _FencedWaits(self._holders) if self._is_over else self
+        return AppendFuture(appended, ack, waits)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
         """
@@ -221,8 +278,54 @@ class PendingAppends:
         if self._is_alone or (ack.is_synced and self._flushed < end_offset):
             # No ack of a slave will follow for these bytes or for the master's disk.
             self._refresh()
+        if self._completer.has_unsent:
+            # This thread may be that of the event loop that would send.
+            self._notifier.notify()
         outcome = self._waits.wait(mark, end_offset, timeout_ms)
         return self._ended(ack, end_offset, outcome)
+
+    def ended(self, ack: Ack, end_offset: int) -> AckResult | None:
+        """
+        Returns how an ack ended, without a wait; ``None``: it has not ended. Besides
+        an ack that was reached or fenced, one has ended that all members gave while
+        they are fewer than the minimum.
+        """
+        mark = _MARKS.get(ack)
+        if mark is not None:
+            if self._is_alone and end_offset > self._raised[mark]:
+                # No ack of a slave will follow.
+                self._refresh()
+            if end_offset <= self._raised[mark]:
+                return self._holders.settled(ack, end_offset, _REACHED)
+        is_open = mark is not None or (ack.is_synced and end_offset > self._flushed)
+        if is_open and not self._is_over and self._refusals[ack] is None:
+            return None
+        settled = self._decide(ack, end_offset)
+        return None if settled.outcome is AckOutcome.TIMED_OUT else settled
+
+    def until_ended(
+        self, ack: Ack, end_offset: int
+    ) -> Coroutine[object, object, AckResult]:
+        """
+        Waits in a coroutine until an append has its ack; see `AppendFuture.__await__`.
+
+        Raises:
+            PoisonedError: as `wait`.
+        """
+        self.expect(ack)
+        return self._completer.wait(ack, end_offset)
+
+    def call(self, ack: Ack, end_offset: int, told: Callable[[AckEnd], object]) -> None:
+        """
+        Calls a function when an append has its ack; see
+        `AppendFuture.add_done_callback`.
+        """
+        self.expect(ack)
+        self._completer.call(ack, end_offset, told)
+
+    def _sync_and_refresh(self, end_offset: int) -> None:
+        self._sync(end_offset)
+        self._refresh()
 
     def _sync(self, end_offset: int) -> None:
         try:
@@ -232,10 +335,28 @@ class PendingAppends:
             if not self._is_over:
                 raise
 
-    def _fenced(self, ack: Ack, end_offset: int, _timeout_ms: int) -> AckResult:
-        return self._holders.settled(ack, end_offset, AckOutcome.FENCED)
-
     def _ended(self, ack: Ack, end_offset: int, outcome: WaitOutcome) -> AckResult:
         if outcome is WaitOutcome.REACHED:
             return self._holders.settled(ack, end_offset, _REACHED)
         return self._decide(ack, end_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _FencedWaits:
+    """
+    The waits of an append that was made after the end of its mastership.
+    """
+
+    holders: HolderOffsets
+
+    def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:  # noqa: ARG002
+        return self.ended(ack, end_offset)
+
+    def ended(self, ack: Ack, end_offset: int) -> AckResult:
+        return self.holders.settled(ack, end_offset, AckOutcome.FENCED)
+
+    async def until_ended(self, ack: Ack, end_offset: int) -> AckResult:
+        return self.ended(ack, end_offset)
+
+    def call(self, ack: Ack, end_offset: int, told: Callable[[AckEnd], object]) -> None:
+        told(self.ended(ack, end_offset))

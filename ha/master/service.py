@@ -292,7 +292,8 @@ class MasterService:
     def close(self, drain_ms: int = 0) -> None:
         """
         Stops serving; may be called again. No caller may append any more. Returns
-        `END_MS` after the drain at the latest, and what the threads need to end.
+        twice `END_MS` after the drain at the latest, and what the threads need to end:
+        links end, and then functions that are called for acks.
 
         Args:
             drain_ms: how long slaves may take to receive and ack the rest. A slave that
@@ -316,6 +317,7 @@ class MasterService:
             link.shutdown()
         self.monitor.close()
         self._hang_up_links()
+        self.monitor.appends.join(END_MS)
         while self._threads:
             thread = self._threads.pop()
             if thread is not threading.current_thread():
@@ -327,6 +329,8 @@ class MasterService:
         self._owner = None
 
     def _drain(self, drain_ms: int) -> None:
+        # Also what an event loop appended and has not sent yet.
+        self.monitor.notifier.notify()
         until_ms = self._now_ms() + drain_ms
         while (left_ms := until_ms - self._now_ms()) > 0:
             end_offset = self._handle.ends().published_end

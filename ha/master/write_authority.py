@@ -19,10 +19,11 @@ from pystore.bindings.ffi import NO_OFFSET, LocalAck
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import AppendPositions, LogHandle
 from pystore.core.results import Appended
+from pystore.core.waits import OffsetWaiters
 from pystore.errors import FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.master.lease import NO_LEASE, UNLEASED, Lease
-from pystore.message.message import Message
+from pystore.message.message import Message, form_of
 
 __all__ = ["WriteAuthority"]
 
@@ -154,6 +155,8 @@ class WriteAuthority:
         messages: Iterable[Message],
         ack: Ack,
         positions: AppendPositions | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> Appended:
         """
         Appends messages as the master: all or none, in one segment.
@@ -162,6 +165,7 @@ class WriteAuthority:
             messages: to append.
             ack: that they ask for.
             positions: filled with the offsets of each record.
+            is_quiet: wakes no sender, and fills no positions; for a shared ack.
 
         Raises:
             FencedError: the mastership is over, or the lease that the ack needs. If it
@@ -174,6 +178,8 @@ class WriteAuthority:
                 raise FencedError(self._refusal())
             self._under_way += 1
         try:
+            if is_quiet:
+                return OffsetWaiters.append_quietly(handle, form_of(messages))
             local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
             return handle.append_batch(messages, local_ack, positions)
         finally:

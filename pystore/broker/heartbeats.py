@@ -35,7 +35,7 @@ class _LogState(NamedTuple):
     position: LogEnd = NOWHERE
     confirm_offset: int = -1
     flushed_end: int = -1
-    disk_problem: str = ""
+    problem: str = ""
     begin: LogBegin = UNTOLD
 
 
@@ -102,10 +102,12 @@ class HeartbeatSender:
         try:
             at, log = log_end_of(self._replica.log), self._replica.log.log()
             begin = LogBegin(log.min_offset, log.is_filling)
+            problem = self._replica.serving_problem()
         except PystoreError:
             # Closed, or opened again after an interrupted cut.
             return self._state
-        problem = "a write-back failed" if log.is_poisoned else ""
+        if log.is_poisoned and not problem:
+            problem = "a write-back failed"
         self._state = _LogState(
             at, log.confirm_offset, log.flushed_offset, problem, begin
         )
@@ -126,7 +128,7 @@ class HeartbeatSender:
                 replica.me.incarnation or replica.log.incarnation,
                 self._boot_id,
                 state.flushed_end,
-                state.disk_problem,
+                state.problem,
                 self._gateway.resigned_epoch,
                 state.begin,
             ),

@@ -82,6 +82,7 @@ _NODE_KEYS = (
     "fileReservedTime",
     "commitLogBytesMax",
     "servesSynced",
+    "masterResignTimeout",
     "haListenPort",
     *_RULES,
     *_TIMES,
@@ -445,7 +446,11 @@ def _rules(texts: _Texts) -> SetRules:
     except InvalidError as error:
         # It does not know the file.
         raise InvalidError(f"{texts.where}: {error}") from error
-    return replace(rules, serves_synced=texts.flag("servesSynced", default=True))
+    return replace(
+        rules,
+        serves_synced=texts.flag("servesSynced", default=True),
+        resign_ms=texts.number("masterResignTimeout", 0, _MS),
+    )
 
 
 def _options(texts: _Texts, address: str) -> LogArguments:

@@ -67,7 +67,7 @@ class Watch:
             case "heard", int() as epoch:
                 machine.newer_epoch_seen(epoch)
             case "disk", int() as epoch:
-                machine.disk_failed(epoch, "it fails")
+                machine.cannot_serve(epoch, "it fails")
             case "leased", int() as epoch:
                 machine.leased(epoch, Lease(epoch, 8))
             case "did", _:

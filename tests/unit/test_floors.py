@@ -104,6 +104,7 @@ RIM = {
     "pystore.controller.server.term",
     "pystore.controller.server.watchdog",
     "pystore.demo.run",
+    "pystore.ha.master.ack_completer",
     "pystore.ha.master.connection",
     "pystore.ha.master.insync_monitor",
     "pystore.ha.master.notifier",

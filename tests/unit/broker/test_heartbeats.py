@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 from lib.remoting.virtual_time_loop import move, run, until
-from lib.store.stores import SEGMENT
+from lib.store.stores import SEGMENT, message
 
 from pystore.broker.config import NodeConfig
 from pystore.broker.controller_gateway import ThreadedGateway
@@ -21,8 +21,10 @@ from pystore.clocks import boottime_ns
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.protocol.calls import HeartbeatAnswer, SendHeartbeat
 from pystore.controller.protocol.extensions import LeaseGrant
+from pystore.errors import FullError
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
+from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -132,6 +134,38 @@ def test_a_controller_that_does_not_answer_delays_no_other(
         controllers.grants = False
         move(1_000)
         await until(lambda: replica.standing().lease_left_ms == 0)
+        sending.cancel()
+
+    run(main())
+
+
+def test_a_heartbeat_tells_what_keeps_a_master_from_serving(
+    tmp_path: Path, controllers: Controllers, replica: Replica
+) -> None:
+    """
+    B13: an append that the system refused; none after one that it took.
+    """
+
+    def told() -> str | None:
+        extension = controllers.beats["leader:1"][-1].extension
+        return None if extension is None else extension.disk_problem
+
+    async def main() -> None:
+        sending = asyncio.create_task(_sender(tmp_path, controllers, replica).run())
+        await until(partial(_has_beats, controllers, 1))
+        assert "" == told()
+        service = replica._service
+        assert service is not None
+        # The store is on the disk of all tests, which is not full on demand.
+        service.monitor.appends.refused(FullError("no space left"))
+        move(1_000)
+        await until(partial(_has_beats, controllers, 2))
+        assert "appends are refused: no space left" == told()
+        assert told() == replica.standing().problem
+        await asyncio.to_thread(replica.append, message(1), Ack.ALL)
+        move(1_000)
+        await until(partial(_has_beats, controllers, 3))
+        assert "" == told()
         sending.cancel()
 
     run(main())

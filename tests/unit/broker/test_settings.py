@@ -135,6 +135,7 @@ brokerClusterName = "c"
 namesrvAddr = "h:9876;k:9876"
 asyncLearner = true
 servesSynced = false
+masterResignTimeout = 700
 minInSyncReplicas = 2
 haMaxTimeSlaveNotCatchup = 1000
 checkSyncStateSetPeriod = 500
@@ -160,7 +161,9 @@ drainTimeout = 100
     assert ("n", "c") == (one.name, config.cluster)
     assert ("h:9876", "k:9876") == config.name_servers
     assert config.is_learner
-    rules = SetRules(2, serves_synced=False, lag_ms_max=1000, check_ms=500)
+    rules = SetRules(
+        2, serves_synced=False, lag_ms_max=1000, check_ms=500, resign_ms=700
+    )
     assert rules == config.rules
     assert (200, 5000) == (config.heartbeat_ms, config.heartbeat_timeout_ms)
     assert (300, 400) == (config.poll_ms, config.route_ms)

@@ -4,6 +4,7 @@ Replicas that change roles as a controller says: real stores, real links, one pr
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 
@@ -408,6 +409,33 @@ def test_what_cannot_begin_is_resigned(stage: ReplicaStage) -> None:
         assert (epoch, "set" in reason) == (1, True)
 
 
+@pytest.mark.parametrize("is_alone", [False, True], ids=["with another", "alone"])
+def test_a_master_whose_port_is_taken_resigns_only_for_another(
+    stage: ReplicaStage, is_alone: bool
+) -> None:
+    """B13: after the limit; alone it stays, and begins when the port is free."""
+    with stage, socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        rules = SetRules(resign_ms=100)
+        first = stage.start(1, port=port, rules=rules)
+        others = [] if is_alone else [Member(2)]
+        agreed = AgreedSet(frozenset({first.me}), 1, frozenset(others))
+        first.decided(Decision(1, first.me, "", agreed))
+        stands = first.wait_for(lambda it: bool(it.problem), WAIT_MS)
+        assert f"cannot listen on 127.0.0.1:{port}" in stands.problem
+        assert stands.problem == first.serving_problem()
+        if not is_alone:
+            stage.wait_for(first, Role.RESIGNED, 1)
+            epoch, reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)
+            assert (1, True) == (epoch, "cannot listen" in reason)
+            return
+        first.wait_for(lambda it: it.role is not Role.PENDING, 300)
+        assert Role.PENDING is first.standing().role
+        server.close()
+        stage.wait_for(first, Role.MASTER, 1)
+        assert "" == first.serving_problem()
+
+
 def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
     """B9: the thread that keeps time notices it, as another member is well."""
     with stage:
@@ -420,7 +448,9 @@ def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
         stage.wait_for(first, Role.RESIGNED, 1)
 
         reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)
-        assert reason == (1, "its disk has failed, and another member is well")
+        assert 1 == reason[0]
+        assert "a write-back failed" in reason[1]
+        assert reason[1].endswith("; another member is well")
 
 
 def test_a_close_gives_the_mastership_up(stage: ReplicaStage) -> None:

@@ -286,9 +286,9 @@ class TestMaster:
     def test_a_failed_disk_ends_it(self, stage: Stage) -> None:
         """B9: but not the mastership of another epoch."""
         stage.told(to_lead(4))
-        stage.machine.disk_failed(3, "late")
+        stage.machine.cannot_serve(3, "late")
         assert stage.run() == []
-        stage.machine.disk_failed(4, "it fails")
+        stage.machine.cannot_serve(4, "it fails")
 
         assert stage.run() == [StopServing(4), Resign(4, "it fails")]
         assert stage.machine.role is Role.RESIGNED
@@ -298,7 +298,7 @@ class TestMaster:
     ) -> None:
         """The next master need not wait for the lease (C3)."""
         stage.told(to_lead(4))
-        stage.machine.disk_failed(4, "it fails")
+        stage.machine.cannot_serve(4, "it fails")
         stage.machine.decided(to_follow(5))
 
         assert stage.run() == [

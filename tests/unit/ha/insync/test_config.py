@@ -69,6 +69,16 @@ def test_a_value_of_another_kind_is_refused(properties: dict[str, str]) -> None:
         rules_of_rocketmq(properties)
 
 
+def test_a_master_may_be_ill_as_long_as_a_member_may_lag() -> None:
+    """
+    Unless its own limit is set.
+    """
+    assert (15_000, 700) == (SetRules().ill_ms_max, SetRules(resign_ms=700).ill_ms_max)
+    assert 9 == SetRules(lag_ms_max=9).ill_ms_max
+    with pytest.raises(InvalidError, match="a time is negative"):
+        SetRules(resign_ms=-1)
+
+
 def test_the_master_is_always_one_of_those_in_sync() -> None:
     """
     So a minimum of none means nothing.

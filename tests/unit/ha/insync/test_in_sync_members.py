@@ -172,6 +172,26 @@ class TestFlushed:
         assert not replicas.monitor.must_resign(15_001)
         assert not ReplicaSet().monitor.must_resign(60_000)
 
+    def test_a_master_that_refuses_appends_resigns_where_another_is_well(self) -> None:
+        """B13: after its own limit, never without an heir or after the log grew."""
+        replicas = ReplicaSet(rules=SetRules(resign_ms=2_000))
+        replicas.admit(2)
+        for now in (0, 1_500):
+            replicas.wait_until(now)
+            replicas.ack(2, 0)
+            replicas.monitor.append_refused("no space", 0, now)
+        assert "appends are refused: no space" == replicas.monitor.problem(1_500)
+        assert not replicas.monitor.must_resign(2_000)
+        assert replicas.monitor.must_resign(2_001)
+
+        replicas.ack(2, 0, status=AckStatus.DISK_FULL)
+        assert not replicas.monitor.must_resign(2_001)
+        replicas.ack(2, 0)
+        assert replicas.monitor.must_resign(2_001)
+        replicas.append(100)
+        assert not replicas.monitor.must_resign(2_001)
+        assert "" == replicas.monitor.problem(2_001)
+
 
 class TestElection:
     """D of the rules: attempts around an election that break nothing."""

@@ -120,11 +120,12 @@ def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
     clock = iter([1_000, 1_030, 1_060, 9_000])
     given: list[int] = []
 
-    def wait(ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
-        given.append(timeout_ms)
-        return fixture.monitor.appends.wait(ack, end_offset, 0)
+    class Timed(AppendFuture):
+        def wait(self, timeout_ms: int = 3_000) -> AckResult:
+            given.append(timeout_ms)
+            return super().wait(0)
 
-    timed = [AppendFuture(one.appended, one.ack, wait) for one in futures]
+    timed = [Timed(one.appended, one.ack, fixture.monitor.appends) for one in futures]
     wait_all(timed, 50, lambda: next(clock))
 
     assert given == [20, -10, -7_950]

@@ -13,8 +13,9 @@ import pytest
 from lib.ha.insync_fixture import EPOCH, LONG_MS, InSyncFixture
 from lib.store.stores import fill
 
-from pystore.errors import RemoteViolation
+from pystore.errors import FullError, RemoteViolation
 from pystore.ha.insync.ack import Ack, AckOutcome
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionEnded
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
@@ -218,6 +219,37 @@ class TestAsking:
         waiting.join(LONG_MS / 1000)
         assert offered.empty()
 
+    def test_a_master_whose_appends_are_refused_is_to_resign_in_time(
+        self, log: CommitLog
+    ) -> None:
+        """B13: the thread that keeps the time has a deadline for it, without a fact."""
+        rules = SetRules(first_check_ms=10**6, check_ms=10**6, resign_ms=50)
+        fixture = InSyncFixture(log, 2, rules=rules)
+        told: queue.SimpleQueue[str] = queue.SimpleQueue()
+        fixture.open(2, 12)
+        fixture.ack(2, 12, log.end_offset)
+        for fixture.now_ms in (0, 40):
+            fixture.monitor.appends.refused(FullError("no space left"))
+        assert "appends are refused: no space left" == fixture.monitor.problem
+        thread = threading.Thread(
+            target=fixture.monitor.keep_time, args=(None, told.put)
+        )
+        thread.start()
+        fixture.now_ms = 51
+        reason = told.get(timeout=LONG_MS / 1000)
+        fixture.monitor.close()
+        thread.join(LONG_MS / 1000)
+
+        assert "appends are refused: no space left; another member is well" == reason
+
+    def test_an_append_that_is_taken_ends_the_problem(self, log: CommitLog) -> None:
+        """At once, although the log was not looked at since."""
+        fixture = InSyncFixture(log)
+        fixture.monitor.appends.refused(FullError("no space left"))
+        fixture.append()
+
+        assert "" == fixture.monitor.problem
+
     def test_a_master_whose_disk_failed_is_to_resign_once(self, log: CommitLog) -> None:
         """B9: when that has lasted, and another member is well."""
         fixture = InSyncFixture(log, 2)
@@ -241,5 +273,8 @@ class TestAsking:
         fixture.monitor.close()
         thread.join(LONG_MS / 1000)
 
-        assert reason == "its disk has failed, and another member is well"
+        assert reason == (
+            "a write-back failed: close this broker, and open it again; "
+            "another member is well"
+        )
         assert told.empty()
