@@ -59,12 +59,11 @@ def _refusal(
     there: frozenset[int],
     facts: Facts,
 ) -> Rejected | None:
-    if not command.broker_ids:
-        if state.master is None:
-            return None
+    if not command.broker_ids and state.master is not None:
         reason = f"set {state.name} has a master: name brokers, or clean live ones too"
         return Rejected(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, reason)
-    alive = command.broker_ids & facts.last_heartbeats.keys()
+    # Also without a master: a set has none between two masters (RMQ-R250).
+    alive = (command.broker_ids or there) & facts.last_heartbeats.keys()
     if alive:
         numbers = ", ".join(map(str, sorted(alive)))
         return Rejected(

@@ -132,6 +132,12 @@ def _clean(request: RemotingCommand) -> SetCommand:
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
         )
     ids = frozenset(int(one) for one in text.split(";") if one.strip())
+    if header.broker_controller_ids_to_clean is not None and not ids:
+        raise MissingField(
+            f"the list of broker ids to clean, {text[:64]!r}, names no broker: name "
+            "some, or leave the list out to clean the whole set",
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        )
     command = Clean(ids, header.is_clean_living_broker)
     return SetCommand(header.cluster_name or "", header.broker_name, command)
 

@@ -269,13 +269,15 @@ def clean_broker_metadata(
     """
     if not with_living and not cluster:
         raise click.UsageError("without -l the cluster is required: give -c NAME")
-    if ids and not all(one.strip().isdecimal() for one in ids.split(";")):
-        raise click.UsageError("-b takes numbers with ; between them")
+    if ids is not None:
+        numbers = [one.strip() for one in ids.split(";") if one.strip()]
+        if not numbers or not all(one.isdecimal() for one in numbers):
+            raise click.UsageError("-b takes numbers with ; between them")
     header = CleanBrokerDataRequest(name, cluster, ids, with_living, _now_ms())
     ask_leader(controllers, RequestCode.CLEAN_BROKER_DATA, header)
     if as_json:
-        numbers = [int(one) for one in (ids or "").split(";") if one]
-        echo_json({"brokerName": name, "clusterName": cluster, "brokerIds": numbers})
+        cleaned = [int(one) for one in (ids or "").split(";") if one.strip()]
+        echo_json({"brokerName": name, "clusterName": cluster, "brokerIds": cleaned})
     else:
         what = f"brokers {ids} of {name}" if ids else f"all brokers of {name}"
         click.echo(f"removed: {what}")

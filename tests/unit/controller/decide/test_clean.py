@@ -4,6 +4,7 @@ The removal of brokers from a set (RMQ-R250 to RMQ-R256).
 
 from __future__ import annotations
 
+import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
@@ -13,6 +14,7 @@ from pystore.controller.model.commands import (
     GetNextId,
     Readmit,
     Register,
+    StepDown,
     Trigger,
 )
 from pystore.controller.model.replica import LogStanding
@@ -54,6 +56,29 @@ def test_live_brokers_are_cleaned_only_on_explicit_request() -> None:
     brokers.do(_clean(2, with_living=True), Done)
     assert [1, 3] == [one.broker_id for one in brokers.state.replicas]
     assert {1} == ids_of(brokers.state.agreed.members)
+
+
+@pytest.mark.parametrize("has_master", [True, False])
+@pytest.mark.parametrize("alive", [(1, 2, 3), (2,), ()])
+@pytest.mark.parametrize("named", [(), (1, 2, 3), (2,)])
+def test_no_live_broker_is_cleaned_without_the_flag(
+    named: tuple[int, ...], alive: tuple[int, ...], *, has_master: bool
+) -> None:
+    """Also while the set has no master: between two masters, or by manual elections."""
+    brokers = _three(2)
+    dead = [number for number in (1, 2, 3) if number not in alive]
+    brokers.die(*dead, has_ended=True)
+    if not has_master:
+        brokers.do(StepDown(brokers.master, brokers.state.epoch), Done)
+    before = brokers.state
+    brokers.ask(_clean(*named))
+
+    gone = {one.broker_id for one in before.replicas} - {
+        one.broker_id for one in brokers.state.replicas
+    }
+    assert set() == gone & set(alive)
+    if not alive and not has_master and not named:
+        assert {1, 2, 3} == gone
 
 
 def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
