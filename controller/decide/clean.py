@@ -1,5 +1,5 @@
 """
-Removes brokers from a set. Pure.
+Removes brokers from a set, or the whole set. Pure.
 
 Their ids are never used again, and the epochs of the set continue (RMQ-R254, RMQ-R255).
 
@@ -8,21 +8,21 @@ Source: formats 4.12; RMQ-R250 to RMQ-R256.
 
 from __future__ import annotations
 
-from pystore.controller.model.commands import Clean
+from pystore.controller.model.commands import Clean, DeleteSet
 from pystore.controller.model.decision import (
     Accepted,
     CommandResult,
     Rejected,
     events_of,
 )
-from pystore.controller.model.events import BrokersCleaned, EndsSeen
+from pystore.controller.model.events import BrokersCleaned, EndsSeen, SetDeleted
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import ids_of
 
-__all__ = ["clean"]
+__all__ = ["clean", "delete_set"]
 
 
 def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
@@ -50,6 +50,34 @@ def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
     )
     seen = (EndsSeen(ends),) if ends else ()
     return Accepted(events_of(state, *seen, BrokersCleaned(gone)), Done())
+
+
+def delete_set(state: SetState, _: DeleteSet, facts: Facts) -> CommandResult:
+    """
+    Removes everything but the next id and the epochs (RMQ-R254), if no broker is alive.
+    """
+    if not state.version:
+        return Rejected(
+            ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+            f"broker set {state.name} does not exist",
+        )
+    alive = {one.broker_id for one in state.replicas} & facts.last_heartbeats.keys()
+    if alive:
+        return _alive(frozenset(alive))
+    is_stone = not (state.replicas or state.tombstones)
+    return Accepted(() if is_stone else events_of(state, SetDeleted()), Done())
+
+
+def _alive(broker_ids: frozenset[int]) -> Rejected:
+    noun, verb, them = (
+        ("broker", "is", "it") if len(broker_ids) == 1 else ("brokers", "are", "them")
+    )
+    numbers = ", ".join(map(str, sorted(broker_ids)))
+    return Rejected(
+        ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        f"{noun} {numbers} {verb} alive: stop {them} first",
+        broker_ids,
+    )
 
 
 def _refusal(

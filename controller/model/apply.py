@@ -26,6 +26,7 @@ from pystore.controller.model.events import (
     Readmitted,
     RefusalNoted,
     SetChanged,
+    SetDeleted,
     SetEvent,
 )
 from pystore.controller.model.log_end import NOWHERE
@@ -161,6 +162,20 @@ def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
     )
 
 
+def _deleted(state: SetState, _: SetDeleted) -> SetState:
+    if state.master is not None:
+        state = _mastership_ended(state, MastershipEnded(is_released=False))
+    state = _relisted(state, lambda _: None)
+    return SetState(
+        *state.key,
+        version=state.version,
+        next_id=state.next_id,
+        epoch=state.epoch,
+        agreed=state.agreed,
+        unreleased=state.unreleased,
+    )
+
+
 def _broker_changed(state: SetState, change: BrokerChanged) -> SetState:
     old = state.replica(change.broker_id)
     if old is None:
@@ -226,6 +241,7 @@ _CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
     MasterElected: _elected,
     SetChanged: _set_changed,
     BrokersCleaned: _cleaned,
+    SetDeleted: _deleted,
     BrokerChanged: _broker_changed,
     PolicyChanged: _policy_changed,
     Readmitted: _readmitted,

@@ -20,6 +20,7 @@ __all__ = [
     "ChangePolicy",
     "Clean",
     "Command",
+    "DeleteSet",
     "Elect",
     "EndLeases",
     "GetNextId",
@@ -199,6 +200,13 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteSet:
+    """
+    An operator removes the record of a set without live brokers.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeBroker:
     """
     An operator changes attributes of a broker; ``None`` leaves one as it is.
@@ -257,6 +265,7 @@ Command = (
     | StepDown
     | EndLeases
     | Clean
+    | DeleteSet
     | ChangeBroker
     | ChangePolicy
     | Readmit

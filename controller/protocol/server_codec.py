@@ -19,6 +19,7 @@ from pystore.controller.model.commands import (
     ChangePolicy,
     Clean,
     Command,
+    DeleteSet,
     Elect,
     GetNextId,
     Readmit,
@@ -42,6 +43,7 @@ from pystore.remoting.fields import MissingField, decode_fields
 from pystore.remoting.operator_headers import (
     ChangeBrokerRequest,
     ChangeElectionsRequest,
+    DeleteBrokerSetRequest,
     ReadmitBrokerRequest,
 )
 
@@ -161,6 +163,17 @@ def _readmit(request: RemotingCommand) -> SetCommand:
     )
 
 
+def _delete_set(request: RemotingCommand) -> SetCommand:
+    header = decode_fields(DeleteBrokerSetRequest, request.ext_fields)
+    if not header.cluster_name:
+        raise MissingField(
+            f"name the cluster of broker set {header.broker_name}: another cluster may "
+            "have a set of that name",
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+        )
+    return SetCommand(header.cluster_name, header.broker_name, DeleteSet())
+
+
 COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: _alter_set,
     RequestCode.CONTROLLER_ELECT_MASTER: _elect,
@@ -171,6 +184,7 @@ COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.CHANGE_BROKER: _change_broker,
     RequestCode.CHANGE_ELECTIONS: _change_elections,
     RequestCode.READMIT_BROKER: _readmit,
+    RequestCode.DELETE_BROKER_SET: _delete_set,
 }
 """
 The decoder for each request code. It raises a `MissingField` or a `RemoteViolation` for

@@ -190,9 +190,23 @@ class BrokerSets:
 
     def clusters(self, name: str) -> list[str]:
         """
-        Returns the clusters that have a set of this name.
+        Returns the clusters whose set a request means that names no cluster: those with
+        a master, else those with brokers. A wrong cluster name that once got an id, or
+        that was cleaned, makes no other set of that name ambiguous.
         """
-        return self._named.get(name, [])
+        found = self._named.get(name, [])
+        states = [(cluster, self.known((cluster, name))) for cluster in found]
+        led = [cluster for cluster, one in states if one and one.master]
+        # The brokers of a damaged record are not known.
+        known = [cluster for cluster, one in states if one is None or one.is_known]
+        return led or known or found[:1]
+
+    def has_record(self, names: SetKey) -> bool:
+        """
+        Returns whether a set has a record.
+        """
+        cluster, name = names
+        return cluster in self._named.get(name, ())
 
     def pending(self, names: SetKey) -> list[Command]:
         """

@@ -290,10 +290,10 @@ class Handlers:
         Returns the set of a request without a cluster: the set of the requester, or the
         only set of that name.
         """
-        clusters = leader.sets.clusters(name)
         own = self._clusters.get(peer)
-        if own is not None and own[1] == name and own[0] in clusters:
+        if own is not None and own[1] == name and leader.sets.has_record(own):
             return own
+        clusters = leader.sets.clusters(name)
         if len(clusters) > 1:
             raise InvalidError(
                 f"broker set {name} exists in the clusters "

@@ -117,6 +117,7 @@ class RequestCode(IntEnum):
     CHANGE_ELECTIONS = 7103
     READMIT_BROKER = 7104
     TRANSFER_CONTROLLER = 7105
+    DELETE_BROKER_SET = 7106
 
 
 class ResponseCode(IntEnum):

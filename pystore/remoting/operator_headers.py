@@ -16,6 +16,7 @@ from pystore.remoting.fields import Int32, Int64
 __all__ = [
     "ChangeBrokerRequest",
     "ChangeElectionsRequest",
+    "DeleteBrokerSetRequest",
     "DescribeBrokerSetRequest",
     "ReadmitBrokerRequest",
 ]
@@ -69,3 +70,14 @@ class ReadmitBrokerRequest:
     broker_name: str
     broker_id: Int64
     cluster_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBrokerSetRequest:
+    """
+    7106: removes the record of a set without live brokers. The cluster is required: a
+    set with a wrong cluster may have the name of another one.
+    """
+
+    broker_name: str
+    cluster_name: str

@@ -19,6 +19,7 @@ from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
     Clean,
+    DeleteSet,
     Elect,
     EndLeases,
     Readmit,
@@ -221,6 +222,13 @@ class Histories(RuleBasedStateMachine):
         An operator vouches for a store.
         """
         self.brokers.ask(Readmit(broker_id))
+
+    @rule()
+    def delete(self) -> None:
+        """
+        An operator deletes the set, if no broker is alive.
+        """
+        self.brokers.ask(DeleteSet())
 
     @rule(epoch=st.integers(0, 9))
     def end_leases(self, epoch: int) -> None:

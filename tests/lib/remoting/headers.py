@@ -87,5 +87,6 @@ HEADERS: dict[RequestCode, Headers] = {
     RequestCode.CHANGE_BROKER: Headers(operator.ChangeBrokerRequest),
     RequestCode.CHANGE_ELECTIONS: Headers(operator.ChangeElectionsRequest),
     RequestCode.READMIT_BROKER: Headers(operator.ReadmitBrokerRequest),
+    RequestCode.DELETE_BROKER_SET: Headers(operator.DeleteBrokerSetRequest),
     RequestCode.TRANSFER_CONTROLLER: Headers(None),
 }

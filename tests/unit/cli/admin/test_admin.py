@@ -105,6 +105,7 @@ def test_an_administrator_manages_a_set(tmp_path: Path) -> None:
                 await _looks(address)
                 await _changes(address)
                 await _cleans(address, brokers)
+                await _deletes(address, brokers)
             finally:
                 for broker in brokers:
                     await broker.die()
@@ -203,6 +204,20 @@ async def _cleans(address: str, brokers: list[SpokenBroker]) -> None:
     assert rows[0]["askedBy"].startswith("127.0.0.1:"), rows
     text = (await _command("getBrokerSetHistory", *at, *name)).stdout
     assert len(rows) == len(text.splitlines())
+
+
+async def _deletes(address: str, brokers: list[SpokenBroker]) -> None:
+    delete = ("deleteBrokerSet", "-a", address, "-bn", "set", "-c", "cluster")
+    assert "brokers 1, 2 are alive" in await _line(*delete)
+    assert "2008" in await _line(*delete[:-1], "elsewhere")
+    for broker in brokers:
+        await broker.die()
+    while (await _command(*delete)).exit_code:
+        await asyncio.sleep(0.05)
+    assert (await _json(*delete))["deleted"]
+    assert "have no broker set" in (
+        await _line("getSyncStateSet", "-a", address, "-b", "set")
+    )
 
 
 def test_an_operator_transfers_the_leadership(tmp_path: Path) -> None:
@@ -343,7 +358,7 @@ def test_every_command_shows_an_example() -> None:
     names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
     commands = [line.split()[0] for line in names.strip().splitlines()]
 
-    assert 13 == len(commands)
+    assert 14 == len(commands)
     for name in commands:
         assert f"pystore admin {name} -" in run("admin", name, "--help").stdout.replace(
             "\n   ", ""

@@ -4,12 +4,16 @@ The removal of brokers from a set (RMQ-R250 to RMQ-R256).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
+from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import (
     ApplyId,
     Clean,
+    DeleteSet,
     Elect,
     GetNextId,
     Readmit,
@@ -24,8 +28,9 @@ from pystore.controller.model.replies import (
     NextBrokerId,
     RegistrationReply,
 )
+from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
-from pystore.replicaset import ids_of
+from pystore.replicaset import NO_SET, ids_of
 
 
 def _three(*in_sync: int) -> Brokers:
@@ -153,3 +158,55 @@ def test_a_cleaned_broker_returns_with_its_id_after_a_re_admission() -> None:
     assert told.standing is LogStanding.RESTARTED
     assert {1} == ids_of(brokers.state.listed)
     assert () == brokers.state.tombstones
+
+
+def test_a_set_with_a_live_broker_is_not_deleted() -> None:
+    """It would register again at once, with an id that nothing knows any more."""
+    brokers = _three(2)
+    brokers.die(1, 2)
+    refusal = brokers.refused(DeleteSet())
+
+    assert (
+        ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        frozenset({3}),
+    ) == (refusal.code, refusal.broker_ids)
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+def test_a_deleted_set_leaves_the_next_id_and_the_epochs(*, is_cleaned: bool) -> None:
+    """Neither goes back if the name is used again; nothing else stays."""
+    brokers = _three(2, 3)
+    master, epoch = brokers.master, brokers.state.epoch
+    set_epoch = brokers.state.agreed.set_epoch
+    brokers.die(1, 2, 3)
+    if is_cleaned:
+        brokers.do(Clean(with_living=True), Done)
+    brokers.do(DeleteSet(), Done)
+
+    state = brokers.state
+    stone = SetState("cluster", "set", state.version, next_id=4, epoch=epoch + 1)
+    assert set_epoch < state.agreed.set_epoch
+    # A lease of the last master may run yet.
+    assert stone == replace(state, agreed=NO_SET, unreleased=frozenset())
+    assert frozenset({master}) == state.unreleased
+    assert len(encode(state)) < 500
+    brokers.do(DeleteSet(), Done)
+    assert state == brokers.state
+
+
+def test_a_deleted_set_is_made_again_above_its_former_epoch() -> None:
+    """A broker of the former set would refuse the roles of a lower one."""
+    brokers = _three(2)
+    epoch = brokers.state.epoch
+    brokers.die(1, 2, 3)
+    brokers.do(DeleteSet(), Done)
+    assert brokers.code(Register(2, "host:2", start(2))) is (
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+    )
+    brokers.join(4, start(1))
+    brokers.elect(4)
+
+    assert brokers.state.epoch > epoch
+    assert brokers.code(ApplyId(2, "host:2;1")) is (
+        ResponseCode.CONTROLLER_BROKER_ID_INVALID
+    )

@@ -12,9 +12,14 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import encode_broker_names
 from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
+    CleanBrokerDataRequest,
     ElectMasterRequest,
     GetNextBrokerIdRequest,
     GetReplicaInfoRequest,
+)
+from pystore.remoting.operator_headers import (
+    DeleteBrokerSetRequest,
+    DescribeBrokerSetRequest,
 )
 from pystore.remoting.replica_bodies import decode_replicas
 
@@ -86,6 +91,69 @@ def test_a_name_without_a_cluster_means_the_only_set_of_it() -> None:
             members = frozenset({broker.member})
             answer = await broker.alter(members, 1, 1)
             assert ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED == answer.code
+
+    run(main())
+
+
+def test_a_wrong_cluster_name_does_not_hide_the_set_that_has_a_master() -> None:
+    """Once typed, an id is allocated under it, and perhaps cleaned again."""
+
+    async def main() -> None:
+        async with running() as at:
+            broker = SpokenBroker(at, 1)
+            await broker.join()
+            await broker.elect()
+            wrong = ApplyBrokerIdRequest("rgi", "set", 1, "h:1;1")
+            await at.ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, wrong)
+            for undo in (None, CleanBrokerDataRequest("set", "rgi")):
+                if undo is not None:
+                    done = await at.ask(RequestCode.CLEAN_BROKER_DATA, undo)
+                    assert ResponseCode.SUCCESS == done.code
+                for code, header in (
+                    (
+                        RequestCode.CONTROLLER_GET_REPLICA_INFO,
+                        GetReplicaInfoRequest("set"),
+                    ),
+                    (RequestCode.DESCRIBE_BROKER_SET, DescribeBrokerSetRequest("set")),
+                ):
+                    answer = await at.ask(code, header)
+                    assert ResponseCode.SUCCESS == answer.code, answer.remark
+                code = RequestCode.CONTROLLER_GET_SYNC_STATE_DATA
+                answer = await at.ask(code, body=encode_broker_names(["set"]))
+                assert 1 == decode_replicas(answer.body)["set"].master_broker_id
+
+    run(main())
+
+
+def test_a_deleted_set_is_found_no_more_and_its_ids_and_epochs_continue() -> None:
+    """The record that stays holds the next id and the highest epoch, and no broker."""
+
+    async def main() -> None:
+        async with running() as at:
+            broker = SpokenBroker(at, 1)
+            await broker.join()
+            await broker.elect()
+            delete = (
+                RequestCode.DELETE_BROKER_SET,
+                DeleteBrokerSetRequest("set", "cluster"),
+            )
+            refused = await at.ask(*delete)
+            code = ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+            assert (code, "broker 1 is alive") == (
+                refused.code,
+                (refused.remark or "")[:17],
+            )
+            await broker.die()
+            sets, names = at.controller.context, ("cluster", "set")
+            await until(lambda: not sets.liveness.heard(names, 1, sets.clock_ns()))
+            assert ResponseCode.SUCCESS == (await at.ask(*delete)).code
+            gone = await at.ask(
+                RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequest("set")
+            )
+            assert ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST == gone.code
+            again = SpokenBroker(at, 2)
+            await again.join()
+            assert (await again.elect()).master_epoch == 3
 
     run(main())
 
