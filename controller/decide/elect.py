@@ -50,9 +50,9 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             (),
             Election(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, living, state.agreed),
         )
-    obstacle = _obstacle(state, command, facts)
-    if obstacle is not None:
-        return _no_master(command, obstacle)
+    refusal = _refusal(state, command, facts, named_id)
+    if refusal is not None:
+        return refusal
     choice = _choice(state, command, facts, named_id)
     if choice is not None:
         return _elected(state, choice)
@@ -63,6 +63,38 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
         )
     return _no_master(command, _why_nobody(state, facts, named_id))
+
+
+def _refusal(
+    state: SetState, command: Elect, facts: Facts, named_id: int | None
+) -> Rejected | None:
+    """
+    Returns the refusal of any election, or of an unclean one; ``None``: there is none.
+    """
+    better_id = _better(state, facts, named_id) if command.is_unclean else None
+    if better_id is not None:
+        return _no_master(
+            command,
+            f"broker {better_id} is alive and lacks no acknowledged record, so the set "
+            "needs no unclean election",
+            frozenset({better_id}),
+        )
+    obstacle = _obstacle(state, command, facts)
+    return None if obstacle is None else _no_master(command, obstacle)
+
+
+def _better(state: SetState, facts: Facts, named_id: int | None) -> int | None:
+    """
+    Returns a broker that leads or could be elected without loss, while the named one
+    could not; ``None``: there is none.
+    """
+    if named_id is None or choose(state, facts, named_id, is_unclean=False) is not None:
+        return None
+    living = living_leadership(state, facts)
+    if living is not None:
+        return living.master.broker_id
+    found = choose(state, facts, None, is_unclean=False)
+    return None if found is None or found.losses else found.master.broker_id
 
 
 def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
@@ -93,7 +125,8 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
     return (
         f"{_names(alive)} {verb} alive, but no member of the SyncStateSet that is "
         "known to hold every acknowledged record (`pystore admin describeBrokerSet` "
-        "says why): only an unclean election, which may lose records, could elect"
+        "says why): only an unclean election, which may lose records, could elect "
+        "(`pystore admin electMaster --unclean` shows which)"
     )
 
 
@@ -138,8 +171,10 @@ def _elected(state: SetState, choice: ElectionChoice) -> Accepted:
     )
 
 
-def _no_master(command: Elect, reason: str) -> Rejected:
+def _no_master(
+    command: Elect, reason: str, broker_ids: frozenset[int] = frozenset()
+) -> Rejected:
     code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     if command.trigger is Trigger.CONTROLLER:
         code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
-    return Rejected(code, f"no master elected: {reason}")
+    return Rejected(code, f"no master elected: {reason}", broker_ids)

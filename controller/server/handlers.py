@@ -14,9 +14,10 @@ import itertools
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from pystore.controller.model.commands import Register
+from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
-from pystore.controller.model.state import SetKey
+from pystore.controller.model.events import MasterElected
+from pystore.controller.model.state import LossRange, SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.controller.protocol.server_codec_answers import (
@@ -28,6 +29,7 @@ from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
 from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
+from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_codec import heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
@@ -45,7 +47,10 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import decode_fields, encode_fields
-from pystore.remoting.operator_headers import DescribeBrokerSetRequest
+from pystore.remoting.operator_headers import (
+    DescribeBrokerSetRequest,
+    ElectUncleanRequest,
+)
 from pystore.remoting.reply import Reply
 from pystore.replicaset import Member
 from pystore.rocketmq.properties_file import parse_properties_text
@@ -103,6 +108,7 @@ class Handlers:
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._update_config,
             RequestCode.GET_CONTROLLER_CONFIG: self._config,
             RequestCode.DESCRIBE_BROKER_SET: self._describe,
+            RequestCode.ELECT_UNCLEAN: self._elect_unclean,
             RequestCode.TRANSFER_CONTROLLER: self._transfer,
         }
         own |= dict.fromkeys(COMMANDS, self._command)
@@ -231,6 +237,34 @@ class Handlers:
             )
         return Reply(body=leader.describe(names))
 
+    async def _elect_unclean(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        header = decode_fields(ElectUncleanRequest, request.ext_fields)
+        name, cluster = header.broker_name, header.cluster_name
+        names = (cluster, name) if cluster else self._named(leader, name, peer)
+        command = Elect(Trigger.OPERATOR, header.broker_id, is_unclean=True)
+        before = leader.sets.state(names)
+        decision, facts = leader.foresee(names, command)
+        if header.is_confirmed:
+            outcome = await leader.ask(names, command, peer.peer)
+            decision = outcome.decision
+        if isinstance(decision, Rejected) or not decision.events:
+            # Refused, or the broker is master already.
+            return answer(command, decision, before)
+        (elected,) = (
+            one.change
+            for one in decision.events
+            if isinstance(one.change, MasterElected)
+        )
+        if header.is_confirmed:
+            self._context.say(
+                f"{peer.peer} elects broker {header.broker_id} of set {name} of "
+                f"cluster {names[0]} unclean: {_losses_text(elected.losses)}"
+            )
+        return Reply(
+            body=unclean_details(before, facts, elected, is_done=header.is_confirmed)
+        )
+
     async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
         peers = (await self._others.read(is_fresh=True))[1]
@@ -300,6 +334,11 @@ class Handlers:
                 f"{', '.join(sorted(clusters))}: name one of them"
             )
         return (clusters[0] if clusters else ""), name
+
+
+def _losses_text(losses: tuple[LossRange, ...]) -> str:
+    ranges = (f"bytes {one.start} to {one.end}" for one in losses)
+    return f"{' and '.join(ranges) or 'nothing'} may be lost"
 
 
 def _refusing(handle: _Handle) -> Handler:

@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
+from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.authority import LEASE_MS, Authority
 from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.liveness.leases import Leases
 from pystore.controller.model.commands import Command, NoteRefusal, StepDown
-from pystore.controller.model.decision import Rejected
+from pystore.controller.model.decision import CommandResult, Rejected
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
@@ -209,6 +210,15 @@ class LeaderTerm:
             pending=(type(one).__name__ for one in self.sets.pending(names)),
             history=self.history.rows(names),
         )
+
+    def foresee(self, names: SetKey, command: Command) -> tuple[CommandResult, Facts]:
+        """
+        Returns the decision on a command at this moment, which is not committed, and
+        the facts that it was decided with.
+        """
+        state = self.sets.state(names)
+        facts = self.facts(state)
+        return decide(state, command, facts), facts
 
     async def ask(
         self, names: SetKey, command: Command, requester: str = ""

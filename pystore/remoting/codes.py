@@ -118,6 +118,7 @@ class RequestCode(IntEnum):
     READMIT_BROKER = 7104
     TRANSFER_CONTROLLER = 7105
     DELETE_BROKER_SET = 7106
+    ELECT_UNCLEAN = 7107
 
 
 class ResponseCode(IntEnum):

@@ -18,6 +18,7 @@ __all__ = [
     "ChangeElectionsRequest",
     "DeleteBrokerSetRequest",
     "DescribeBrokerSetRequest",
+    "ElectUncleanRequest",
     "ReadmitBrokerRequest",
 ]
 
@@ -81,3 +82,19 @@ class DeleteBrokerSetRequest:
 
     broker_name: str
     cluster_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElectUncleanRequest:
+    """
+    7107: elects a broker whose log may lack acknowledged records, in one set.
+
+    Attributes:
+        is_confirmed: otherwise nothing is changed, and the answer says what would be
+            lost.
+    """
+
+    broker_name: str
+    broker_id: Int64
+    cluster_name: str = ""
+    is_confirmed: bool = False

@@ -220,6 +220,57 @@ async def _deletes(address: str, brokers: list[SpokenBroker]) -> None:
     )
 
 
+def test_an_operator_elects_the_only_survivor_unclean(tmp_path: Path) -> None:
+    """First the range that is lost is shown, and then it is lost and recorded."""
+
+    async def main(address: str) -> None:
+        await _led(address)
+        async with RemotingClient() as client:
+            brokers = await _join(address, client)
+            try:
+                await _elects_unclean(address, brokers)
+            finally:
+                for broker in brokers:
+                    await broker.die()
+
+    with _serving(tmp_path / "records") as address:
+        asyncio.run(main(address))
+
+
+async def _elects_unclean(address: str, brokers: list[SpokenBroker]) -> None:
+    at = ("-a", address, "-bn", "set")
+    elect = ("electMaster", *at, "-b", "3")
+    assert "broker 1 is alive and lacks no acknowledged" in await _line(
+        *elect, "--unclean", "--yes"
+    )
+    assert 2 == (await _command(*elect, "--yes")).exit_code
+    for broker in brokers[:2]:
+        await broker.die()
+    while "--unclean" not in (line := await _line(*elect)):
+        assert "leads too short" in line, line
+        await asyncio.sleep(0.02)
+    before = await _json("describeBrokerSet", *at, exit_code=1)
+    found = await _json(*elect, "--unclean", exit_code=1)
+    lost = {"epoch": 3, "startOffset": 400, "endOffset": 1000, "cause": "unclean"}
+    assert (False, [lost]) == (found["elected"], found["losses"])
+    assert [("member", 1000), ("member", 0), ("not in sync", 400)] == [
+        (one["role"], one["endOffset"]) for one in found["ends"]
+    ]
+    text = (await _command(*elect, "--unclean")).stdout
+    assert "(nothing was changed)" in text
+    assert "400 to 1,000" in text
+    after = await _json("describeBrokerSet", *at, exit_code=1)
+    assert before["masterEpoch"] == after["masterEpoch"]
+    assert [] == after["losses"]
+    found = await _json(*elect, "--unclean", "--yes")
+    assert (True, [lost]) == (found["elected"], found["losses"])
+    after = await _json("describeBrokerSet", *at, exit_code=1)
+    assert (3, [lost]) == (after["masterBrokerId"], after["losses"])
+    rows = (await _json("getBrokerSetHistory", *at))["history"]
+    assert "Elect by operator, unclean" == rows[-1]["command"]
+    assert "2011" in await _line(*elect, "--unclean", "--yes")
+
+
 def test_an_operator_transfers_the_leadership(tmp_path: Path) -> None:
     """The masters do not notice."""
 
