@@ -139,9 +139,10 @@ class BrokerSets:
             PystoreError: the store cannot be read.
         """
         for record in self._store.scan(SETS):
-            cluster, name = names = names_of(record.key)
+            cluster, name = names = _names(record)
+            if names not in self._records:
+                self._named.setdefault(name, []).append(cluster)
             self._records[names] = record
-            self._named.setdefault(name, []).append(cluster)
 
     def names(self) -> list[SetKey]:
         """
@@ -177,6 +178,8 @@ class BrokerSets:
 
     def _read(self, names: SetKey, record: StoredRecord) -> None:
         try:
+            if record.damage:
+                raise _damaged(names, record)
             state = decode(record.value, record.key)
             if state.key != names:
                 where = f"record {record.key}: it belongs to another broker set"
@@ -354,6 +357,29 @@ class BrokerSets:
         if names not in self._held:
             self._named.setdefault(name, []).append(cluster)
         self._held[names] = held
+
+
+def _names(record: StoredRecord) -> SetKey:
+    """
+    Returns the set of a record. Of a damaged one the key may be wrong: then its set
+    would have no record, and begin with the first id again.
+    """
+    if record.damage:
+        try:
+            return decode(record.value, record.key).key
+        except FormatError:
+            # Then the key is what is left of it.
+            pass
+    return names_of(record.key)
+
+
+def _damaged(names: SetKey, record: StoredRecord) -> FormatError:
+    cluster, name = names
+    return FormatError(
+        f"broker set {name} of cluster {cluster}: the record is damaged: restore or "
+        f"rebuild it ({record.damage.partition(': restore')[0]})",
+        path=record.key,
+    )
 
 
 def _divided(values: dict[SetKey, bytes]) -> Iterator[dict[SetKey, bytes]]:

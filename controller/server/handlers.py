@@ -35,7 +35,7 @@ from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
-from pystore.errors import InvalidError, UnavailableError
+from pystore.errors import FormatError, InvalidError, UnavailableError
 from pystore.records.record_store import RecordStore
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -203,10 +203,15 @@ class Handlers:
             return Reply(
                 ResponseCode.SYSTEM_ERROR, "the body has to name the broker sets"
             )
-        states = [
-            leader.sets.state(self._named(leader, name, peer))
-            for name in decode_broker_names(request.body)
-        ]
+        names = decode_broker_names(request.body)
+        states = []
+        for name in names:
+            try:
+                states.append(leader.sets.state(self._named(leader, name, peer)))
+            except (FormatError, InvalidError):
+                # It is damaged or ambiguous: the others of a list are answered.
+                if len(names) == 1:
+                    raise
         return sync_state_answer(
             (one, leader.facts(one)) for one in states if one.is_known
         )

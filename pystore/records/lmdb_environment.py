@@ -98,15 +98,23 @@ class LmdbRead:
         row = Row.decode(key, bytes(stored), self._where)
         return row if self.is_there(row) else None
 
-    def rows(self, start: bytes) -> Iterator[tuple[bytes, Row]]:
+    def rows(self, start: bytes) -> Iterator[tuple[bytes, Row, str]]:
         """
-        Yields keys and rows from a key on, with the rows of dead holders.
+        Yields keys and rows from a key on, with the rows of dead holders, and for each
+        why it is damaged; empty: it is not.
         """
         cursor = self.transaction.cursor()
         if cursor.set_range(start):
             for key, stored in cursor:
                 raw = bytes(key)
-                yield raw, Row.decode(raw, bytes(stored), self._where)
+                yield raw, *self._decoded(raw, bytes(stored))
+
+    def _decoded(self, key: bytes, stored: bytes) -> tuple[Row, str]:
+        try:
+            return Row.decode(key, stored, self._where), ""
+        except FormatError as error:
+            # One damaged row must not hide the others.
+            return Row.salvage(stored), str(error)
 
 
 class LmdbEnvironment:
@@ -233,8 +241,8 @@ class LmdbEnvironment:
                 self.owners.take(taken)
                 number = taken
                 view.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
-                for key, row in list(view.rows(b"\x01")):
-                    if not view.is_there(row):
+                for key, row, damage in list(view.rows(b"\x01")):
+                    if not damage and not view.is_there(row):
                         view.transaction.delete(key)
         except BaseException:
             # Any error, also of the commit: the number stays free for another owner.

@@ -82,11 +82,12 @@ class LmdbStore:
         found: list[StoredRecord] = []
         start, past = check_bound(prefix), check_bound(after)
         with self._call() as space, space.reading() as view:
-            for key, row in view.rows(max(start, past, _FIRST)):
+            for key, row, damage in view.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:
                     break
-                if key > past and view.is_there(row):
-                    found.append(StoredRecord(key.decode(), row.value, row.version))
+                if key > past and (damage or view.is_there(row)):
+                    text = key.decode(errors="replace" if damage else "strict")
+                    found.append(StoredRecord(text, row.value, row.version, damage))
         return found
 
     def commit(self, ops: Sequence[Op]) -> int | None:

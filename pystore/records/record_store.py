@@ -30,11 +30,14 @@ class StoredRecord:
         key: as committed.
         value: any bytes.
         version: of the commit that wrote it last.
+        damage: why key, value and version may be wrong, one line; empty: they are
+            right. Only `RecordStore.scan` returns damaged records.
     """
 
     key: str
     value: bytes
     version: int
+    damage: str = ""
 
 
 class RecordStore(Protocol):
@@ -64,8 +67,9 @@ class RecordStore(Protocol):
         """
         Returns records in the order of their keys' UTF-8.
 
-        Each is as new as with `get`. In LMDB and memory all are from one moment, in
-        ZooKeeper they may be from different ones.
+        A damaged record, for which `get` raises a `FormatError`, is returned as such:
+        it must not hide the others. Each is as new as with `get`. In LMDB and memory
+        all are from one moment, in ZooKeeper they may be from different ones.
 
         Args:
             prefix: of each key.

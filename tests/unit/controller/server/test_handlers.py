@@ -7,6 +7,11 @@ from __future__ import annotations
 from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import run, until
 
+from pystore.controller.model.codec import encode
+from pystore.controller.model.state import SetState
+from pystore.controller.server.record_keys import set_key
+from pystore.records.memory import MemorySpace, MemoryStore
+from pystore.records.ops import Put
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import encode_broker_names
@@ -65,6 +70,33 @@ def test_a_list_of_sets_leaves_out_unknown_sets() -> None:
             answer = await at.ask(code, body=encode_broker_names(["set", "other"]))
             assert ["set"] == list(decode_replicas(answer.body))
             assert ResponseCode.SYSTEM_ERROR == (await at.ask(code)).code
+
+    run(main())
+
+
+def test_a_list_of_sets_leaves_out_one_with_a_damaged_record() -> None:
+    """Asked for alone, it is refused, as each request about it (1006)."""
+
+    async def main() -> None:
+        space = MemorySpace()
+        key, value = set_key("cluster", "ill"), encode(SetState("cluster", "ill"))
+        MemoryStore(space).commit([Put(key, value.replace(b"ill", b"all"))])
+        async with running(space) as at:
+            await SpokenBroker(at, 1).join()
+            code = RequestCode.CONTROLLER_GET_SYNC_STATE_DATA
+            answer = await at.ask(code, body=encode_broker_names(["ill", "set"]))
+            assert ["set"] == list(decode_replicas(answer.body))
+            for asked, header, body in (
+                (code, None, encode_broker_names(["ill"])),
+                (
+                    RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
+                    GetNextBrokerIdRequest("cluster", "ill"),
+                    b"",
+                ),
+            ):
+                refused = await at.ask(asked, header, body)
+                assert ResponseCode.SYSTEM_ERROR == refused.code
+                assert "restore or rebuild it" in (refused.remark or "")
 
     run(main())
 
