@@ -17,6 +17,7 @@ from functools import lru_cache
 from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
+from pystore.controller.model.limits import check_fields
 from pystore.controller.model.state import LossRange, SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
@@ -136,6 +137,7 @@ class Handlers:
                 self._deaths.suspect(names, broker_id)
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
+        check_fields(request.ext_fields)
         beat = heartbeat_of(request, self._numbers[peer])
         if self._clusters.get(peer) != beat.names:
             # The first heartbeat of the connection: the names must fit a key.
@@ -348,6 +350,7 @@ def _losses_text(losses: tuple[LossRange, ...]) -> str:
 
 def _refusing(handle: _Handle) -> Handler:
     async def answered(request: RemotingCommand, peer: Connection) -> Reply:
+        check_fields(request.ext_fields)
         try:
             return await handle(request, peer)
         except NotLeading as error:

@@ -89,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         limits = owner.limits
-        self._reader = CommandReader(limits.frame_bytes_max, limits.header_bytes_max)
+        self._reader = CommandReader(limits.received_bytes_max, limits.header_bytes_max)
         self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._next_opaque = 0
         self._in_flight = 0

@@ -20,7 +20,8 @@ class RemotingLimits:
     The bounds of memory and waiting. All are at least 1.
 
     Attributes:
-        frame_bytes_max: the longest frame, in and out.
+        frame_bytes_max: the longest frame that is sent.
+        received_bytes_max: the longest frame that is read.
         header_bytes_max: the longest header that is read.
         write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
         requests_max: of one peer at once; more wait. Also the number of commands that
@@ -44,6 +45,7 @@ class RemotingLimits:
     """
 
     frame_bytes_max: int = FRAME_BYTES_MAX
+    received_bytes_max: int = FRAME_BYTES_MAX
     header_bytes_max: int = HEADER_BYTES_MAX
     write_bytes_max: int = 64 << 10
     requests_max: int = 64

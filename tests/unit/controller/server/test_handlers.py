@@ -8,7 +8,13 @@ from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import run, until
 
 from pystore.controller.model.codec import encode
+from pystore.controller.model.limits import REQUEST_BYTES_MAX
 from pystore.controller.model.state import SetState
+from pystore.controller.protocol.server_codec import COMMANDS
+from pystore.controller.server.config import ControllerConfig
+from pystore.controller.server.death_check import DeathCheck
+from pystore.controller.server.handlers import Handlers
+from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
@@ -22,6 +28,7 @@ from pystore.remoting.controller_headers import (
     GetNextBrokerIdRequest,
     GetReplicaInfoRequest,
 )
+from pystore.remoting.errors import NoAnswer
 from pystore.remoting.operator_headers import (
     DeleteBrokerSetRequest,
     DescribeBrokerSetRequest,
@@ -214,10 +221,50 @@ def test_names_that_do_not_fit_a_key_are_refused() -> None:
                 RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
                 RequestCode.BROKER_HEARTBEAT,
             ):
-                header = GetNextBrokerIdRequest("c", "b" * 300)
+                # Each character takes six bytes in a key.
+                header = GetNextBrokerIdRequest("c", "ö" * 128)
                 answer = await at.ask(code, header, added={"brokerId": "1"})
                 assert ResponseCode.SYSTEM_ERROR == answer.code
                 assert "255 are allowed" in (answer.remark or "")
+
+    run(main())
+
+
+def test_a_text_above_its_limit_is_refused_in_any_request() -> None:
+    """And nothing of it is kept: neither in the heartbeats nor in a record."""
+
+    async def main() -> None:
+        async with running() as at:
+            await SpokenBroker(at, 1).join()
+            context = at.controller.context
+            deaths = DeathCheck(context, bool)
+            table = Handlers(context, OtherControllers(context), deaths).table()
+            assert {RequestCode.BROKER_HEARTBEAT, *COMMANDS} < table.keys()
+            for code in table:
+                answer = await at.ask(code, added={"brokerName": "b" * 129})
+                assert ResponseCode.CONTROLLER_INVALID_REQUEST == answer.code, code
+                assert "brokerName has 129 characters" in (answer.remark or "")
+            assert not context.liveness.last_heartbeats(("", "b" * 129), 0)
+
+    run(main())
+
+
+def test_a_request_above_a_mebibyte_closes_its_connection_unread() -> None:
+    """Thousands of peers may each keep as much of the memory of a controller."""
+
+    async def main() -> None:
+        for nameserver, is_read in (("", False), ("127.0.0.1:0", True)):
+            settings = ControllerConfig(listen="127.0.0.1:0", nameserver=nameserver)
+            async with running(settings=settings) as at:
+                big = bytes(REQUEST_BYTES_MAX)
+                code = RequestCode.UPDATE_CONTROLLER_CONFIG
+                try:
+                    answer = await at.ask(code, body=big)
+                except NoAnswer:
+                    # The connection was closed.
+                    answer = None
+                assert is_read == (answer is not None), nameserver
+                assert is_read != any("are allowed" in line for line in at.said)
 
     run(main())
 
