@@ -20,6 +20,7 @@ __all__ = [
     "CONNECTION_BROKERS_MAX",
     "FIELD_CHARS",
     "FIELD_CHARS_MAX",
+    "HEARTBEAT_TIMEOUT_MAX_MS",
     "REQUEST_BYTES_MAX",
     "STRANGERS_MAX",
     "UNLED_BROKERS_MAX",
@@ -34,6 +35,9 @@ BROKERS_MAX = 64
 
 CONNECTION_BROKERS_MAX = 1024
 """Brokers whose heartbeats one connection carries: a process may host many."""
+
+HEARTBEAT_TIMEOUT_MAX_MS = 60_000
+"""The longest validity of a heartbeat: a host without power counts as alive for it."""
 
 STRANGERS_MAX = 1024
 """Brokers without a record whose heartbeats a leader keeps: the last heard ones."""

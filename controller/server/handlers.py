@@ -17,7 +17,7 @@ from functools import lru_cache
 from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
-from pystore.controller.model.limits import check_fields
+from pystore.controller.model.limits import CONNECTION_BROKERS_MAX, check_fields
 from pystore.controller.model.state import LossRange, SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
@@ -47,7 +47,7 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoRequest,
 )
 from pystore.remoting.dispatch import Handling
-from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.fields import MissingField, decode_fields, encode_fields
 from pystore.remoting.operator_headers import (
     DescribeBrokerSetRequest,
     ElectUncleanRequest,
@@ -138,11 +138,20 @@ class Handlers:
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
         check_fields(request.ext_fields)
-        beat = heartbeat_of(request, self._numbers[peer])
+        number = self._numbers[peer]
+        beat = heartbeat_of(request, number)
         if self._clusters.get(peer) != beat.names:
             # The first heartbeat of the connection: the names must fit a key.
             set_key(*beat.names)
             self._clusters[peer] = beat.names
+        if not self._context.liveness.has_room(
+            number, beat.names, beat.heartbeat.broker_id
+        ):
+            raise MissingField(
+                f"this connection carries the heartbeats of {CONNECTION_BROKERS_MAX} "
+                "brokers, as many as it may",
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+            )
         is_new = self._context.liveness.receive(
             beat.names, beat.heartbeat, self._context.clock_ns()
         )

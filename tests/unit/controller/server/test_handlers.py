@@ -8,7 +8,11 @@ from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import run, until
 
 from pystore.controller.model.codec import encode
-from pystore.controller.model.limits import REQUEST_BYTES_MAX
+from pystore.controller.model.limits import (
+    CONNECTION_BROKERS_MAX,
+    REQUEST_BYTES_MAX,
+    STRANGERS_MAX,
+)
 from pystore.controller.model.state import SetState
 from pystore.controller.protocol.server_codec import COMMANDS
 from pystore.controller.server.config import ControllerConfig
@@ -18,11 +22,13 @@ from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
+from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import encode_broker_names
 from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
+    BrokerHeartbeat,
     CleanBrokerDataRequest,
     ElectMasterRequest,
     GetNextBrokerIdRequest,
@@ -245,6 +251,35 @@ def test_a_text_above_its_limit_is_refused_in_any_request() -> None:
                 assert ResponseCode.CONTROLLER_INVALID_REQUEST == answer.code, code
                 assert "brokerName has 129 characters" in (answer.remark or "")
             assert not context.liveness.last_heartbeats(("", "b" * 129), 0)
+
+    run(main())
+
+
+def test_a_leader_forgets_heartbeats_of_names_that_nobody_registered() -> None:
+    """And keeps those of registered brokers; one connection carries so many only."""
+
+    async def main() -> None:
+        async with running() as at:
+            broker = SpokenBroker(at, 1)
+            await broker.join()
+            context = at.controller.context
+
+            async def beat(client: RemotingClient, number: int) -> int:
+                header = BrokerHeartbeat(1, "cluster", "h:1", f"set-{number}")
+                code = RequestCode.BROKER_HEARTBEAT
+                return (await at.ask(code, header, client=client)).code
+
+            async with RemotingClient() as one, RemotingClient() as other:
+                for number in range(CONNECTION_BROKERS_MAX):
+                    assert ResponseCode.SUCCESS == await beat(one, number)
+                refused = ResponseCode.CONTROLLER_INVALID_REQUEST
+                assert refused == await beat(one, CONNECTION_BROKERS_MAX)
+                for number in range(STRANGERS_MAX):
+                    assert ResponseCode.SUCCESS == await beat(other, number + 10**6)
+                now_ns = context.clock_ns()
+                heard = context.liveness.heard
+                assert heard(("cluster", "set-0"), 1, now_ns) is None
+                assert heard(("cluster", "set"), 1, now_ns) is not None
 
     run(main())
 
