@@ -16,13 +16,14 @@ RMQ-R230.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.codec import decode, encode
-from pystore.controller.model.commands import Command
+from pystore.controller.model.commands import ApplyId, Command
 from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
@@ -32,18 +33,25 @@ from pystore.errors import (
     ClosedError,
     ForkedError,
     FormatError,
+    FullError,
     PystoreError,
     SessionLostError,
     UnavailableError,
     UnknownOutcomeError,
 )
 from pystore.records.ops import ABSENT, COMMIT_BYTES_MAX, CheckVersion, Op, Put
-from pystore.records.record_store import RecordStore, StoredRecord
+from pystore.records.record_store import (
+    BoundedStore,
+    RecordStore,
+    StoredRecord,
+    StoreSpace,
+)
 from pystore.records.term import Term
 
 __all__ = ["BrokerSets", "CommandOutcome", "NotLeading"]
 
 _RECORD_BYTES = 4096  # of keys and checks of one set in a commit, at most
+_USED_MAX = 2  # as a part of the space: a record with one new id grows twofold
 
 
 class NotLeading(UnavailableError):
@@ -101,6 +109,9 @@ class BrokerSets:
         say: receives one line for people about each unreadable record, whose set stays
             untouched.
         threads: of the calls to the store.
+
+    Attributes:
+        space: of the store, after the last commit; ``None``: it has no largest size.
     """
 
     def __init__(
@@ -127,6 +138,7 @@ class BrokerSets:
         self._working: list[_Asked] = []
         self._wake = asyncio.Event()
         self._is_dropped = False
+        self.space: StoreSpace | None = None
 
     def load(self) -> None:
         """
@@ -138,6 +150,7 @@ class BrokerSets:
         Raises:
             PystoreError: the store cannot be read.
         """
+        self._measure()
         for record in self._store.scan(SETS):
             cluster, name = names = _names(record)
             if names not in self._records:
@@ -230,7 +243,9 @@ class BrokerSets:
             StorageError: the store refused; nothing was done.
             UnavailableError: the store cannot be reached; nothing was done.
         """
-        self.state(names)
+        state = self.state(names)
+        if isinstance(command, ApplyId) and state.replica(command.broker_id) is None:
+            self._require_space()
         if self._is_dropped:
             raise NotLeading("this controller does not lead any more")
         answer: asyncio.Future[CommandOutcome] = (
@@ -239,6 +254,34 @@ class BrokerSets:
         self._asked.append(_Asked(names, command, answer))
         self._wake.set()
         return await answer
+
+    def _require_space(self) -> None:
+        """
+        Refuses what makes the records grow for good: elections and changes of the known
+        sets need the rest.
+        """
+        space = self.space
+        if space is not None and space.used * _USED_MAX > space.size:
+            raise FullError(
+                f"the record store has {space.used} of {space.size} bytes in use: new "
+                "sets and new ids are refused until the controller starts with a "
+                "larger storeMapBytes",
+                errno=errno.ENOSPC,
+            )
+
+    def _measure(self) -> None:
+        if not isinstance(self._store, BoundedStore):
+            return
+        try:
+            self.space = self._store.measure()
+        except PystoreError:
+            # The commit before it is done; the next call reports what is wrong.
+            return
+
+    def _written(self, ops: Sequence[Op]) -> int | None:
+        version = self._store.commit(ops)
+        self._measure()
+        return version
 
     async def run(self) -> None:
         """
@@ -320,7 +363,7 @@ class BrokerSets:
                 Put(key, value),
             ]
         try:
-            version = await self._threads.run(CallKind.COMMIT, self._store.commit, ops)
+            version = await self._threads.run(CallKind.COMMIT, self._written, ops)
         except UnknownOutcomeError:
             # A read comes after every write of this session.
             names, value = next(iter(values.items()))

@@ -73,7 +73,7 @@ class Controller:
         end: Callable[[str], object] | None = None,
     ) -> None:
         self._end = end
-        kept = DynamicConfig(settings)
+        kept = DynamicConfig(settings, say)
         self.context = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address
         )

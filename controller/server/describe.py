@@ -14,6 +14,7 @@ from pystore.controller.model.explain import why_missing
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.state import LossRange, NotedRefusal, SetState
+from pystore.records.record_store import StoreSpace
 from pystore.remoting.json_body import render_body
 from pystore.replicaset import Member, ids_of
 
@@ -26,6 +27,7 @@ def set_details(
     *,
     lease_left_ms: Callable[[Member], int],
     refusal: NotedRefusal | None,
+    space: StoreSpace | None,
     pending: Iterable[str],
     history: Iterable[Mapping[str, object]],
 ) -> bytes:
@@ -37,6 +39,7 @@ def set_details(
         facts: at this moment.
         lease_left_ms: how long the lease of a member may still run; 0: it has none.
         refusal: the last one.
+        space: of the record store; ``None``: it has no largest size.
         pending: the commands that are not committed yet.
         history: the last decisions.
     """
@@ -64,6 +67,8 @@ def set_details(
             "allowElectMaster": state.is_automatic,
             "mayReplaceMaster": facts.may_replace,
             "nextBrokerId": state.next_id,
+            "recordBytes": space and space.used,
+            "recordBytesMax": space and space.size,
             "lastRefusal": refusal
             and {
                 "code": int(refusal.code),

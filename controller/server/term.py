@@ -207,6 +207,7 @@ class LeaderTerm:
             self.facts(state),
             lease_left_ms=lambda one: self._leases.left_ms(names, one, now_ns),
             refusal=self._refusals.last(state),
+            space=self.sets.space,
             pending=(type(one).__name__ for one in self.sets.pending(names)),
             history=self.history.rows(names),
         )

@@ -21,7 +21,7 @@ from pystore.records.leadership import Leadership, Made
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
 from pystore.records.lmdb_row import NO_HOLDER, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
-from pystore.records.record_store import StoredRecord
+from pystore.records.record_store import StoredRecord, StoreSpace
 from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]
@@ -110,6 +110,13 @@ class LmdbStore:
             if last != token or left_s <= 0:
                 return last
             self._ended.wait(min(self._poll_s, left_s))
+
+    def measure(self) -> StoreSpace:
+        """
+        See `BoundedStore.measure`.
+        """
+        with self._call() as space:
+            return space.measure()
 
     def campaign(self, path: str, name: str) -> Term:
         """

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pystore.records.ops import Op
 from pystore.records.term import Term
 
-__all__ = ["RecordStore", "StoredRecord"]
+__all__ = ["BoundedStore", "RecordStore", "StoreSpace", "StoredRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,36 @@ class StoredRecord:
     value: bytes
     version: int
     damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpace:
+    """
+    The space of a store.
+
+    Attributes:
+        used: by its records, in bytes.
+        size: that they may use at most.
+    """
+
+    used: int
+    size: int
+
+
+@runtime_checkable
+class BoundedStore(Protocol):
+    """
+    A record store of a fixed largest size.
+    """
+
+    def measure(self) -> StoreSpace:
+        """
+        Returns its space.
+
+        Raises:
+            StorageError: the operating system refused.
+        """
+        ...
 
 
 class RecordStore(Protocol):

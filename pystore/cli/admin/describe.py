@@ -21,7 +21,7 @@ from pystore.cli.lib.output import echo_json, pairs_text, table_text
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.json_body import parse_body, read_object
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
-from pystore.text import count_text
+from pystore.text import count_text, size_text
 
 __all__ = ["describe_broker_set", "get_broker_set_history", "show_unclean"]
 
@@ -83,6 +83,9 @@ def _text(found: dict[str, Any]) -> str:
         ("elections", _elections_text(found)),
         ("last refusal", _refusal_text(found.get("lastRefusal"))),
     ]  # fmt: skip
+    if found.get("recordBytesMax"):
+        used, most = found["recordBytes"], found["recordBytesMax"]
+        pairs.append(("record store", f"{size_text(used)} of {size_text(most)}"))
     pairs += [
         ("loss", f"epoch {one['epoch']}, {one['cause']}: {_range_text(one)}")
         for one in found["losses"]

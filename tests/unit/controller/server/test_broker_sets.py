@@ -13,9 +13,15 @@ import pytest
 from lib.controller.broker_set_driver import start
 
 from pystore.controller.model.codec import encode
-from pystore.controller.model.commands import ApplyId, Command, GetNextId, Register
+from pystore.controller.model.commands import (
+    ApplyId,
+    Command,
+    DeleteSet,
+    GetNextId,
+    Register,
+)
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.state import SetState
+from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.controller.server.store_threads import StoreThreads
@@ -338,6 +344,56 @@ def test_one_flipped_byte_in_the_file_stops_one_set_alone(
                     await sets.ask(SET, GetNextId())
                 lines = [line for line in work.said if "broker set set of" in line]
                 assert 1 == len(lines)
+        finally:
+            work.store.close()
+
+    run(main)
+
+
+def test_known_sets_continue_in_a_store_that_takes_no_new_ones(tmp_path: Path) -> None:
+    """The rest of the space is theirs; with a larger one new sets are taken again."""
+
+    async def main(work: Work) -> None:
+        work.store = LmdbStore(tmp_path / "records", map_bytes=1 << 18)
+        work.term = work.store.campaign(LEADER, "me")
+        work.sets = work.again()
+        known: list[SetKey] = []
+        refusal = ""
+        try:
+            async with working(work) as sets:
+                while not refusal:
+                    names = ("cluster", f"set-{len(known)}")
+                    try:
+                        await sets.ask(names, ID)
+                        known.append(names)
+                    except FullError as error:
+                        refusal = str(error)
+                assert "larger storeMapBytes" in refusal
+                assert len(known) > 50
+                space = sets.space
+                assert space is not None
+                assert space.size == 1 << 18
+                assert space.size / 2 < space.used < space.size
+                for names in known:
+                    # An id that was allocated is confirmed, and its broker registers.
+                    await sets.ask(names, ID)
+                    for counter in (1, 2):
+                        process = start(counter, end=2**62, epoch=2**30)
+                        outcome = await sets.ask(names, Register(1, "h:1", process))
+                        assert outcome.state.replicas[0].incarnation is not None
+                    with pytest.raises(FullError):
+                        await sets.ask(names, ApplyId(2, "h:2;1"))
+                assert len(known) == len(work.again().names())
+                for names in known:
+                    await sets.ask(names, DeleteSet())
+        finally:
+            work.store.close()
+        work.store = LmdbStore(tmp_path / "records", map_bytes=1 << 19)
+        work.term = work.store.campaign(LEADER, "me")
+        work.sets = work.again()
+        try:
+            async with working(work) as sets:
+                assert 2 == (await sets.ask(("c", "new"), ID)).state.next_id
         finally:
             work.store.close()
 
