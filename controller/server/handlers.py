@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from pystore.controller.model.commands import Elect, Register, Trigger
+from pystore.controller.model.commands import ApplyId, Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
 from pystore.controller.model.limits import CONNECTION_BROKERS_MAX, check_fields
@@ -32,6 +32,7 @@ from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_codec import heartbeat_of
+from pystore.controller.server.last_refusals import RefusalLines
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.store_threads import CallKind
@@ -94,6 +95,7 @@ class Handlers:
         self._context = context
         self._others = others
         self._deaths = deaths
+        self._refusals = RefusalLines(context.say)
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
         self._clusters: dict[Connection, SetKey] = {}
@@ -184,6 +186,16 @@ class Handlers:
         outcome = await leader.ask(names, asked.command, peer.peer)
         if register is not None:
             self._registered(names, register, peer, outcome)
+        if isinstance(outcome.decision, Rejected) and isinstance(
+            asked.command, Register | ApplyId
+        ):
+            self._refusals.note(
+                names,
+                asked.command.broker_id,
+                outcome.decision,
+                peer.peer,
+                self._context.clock_ns(),
+            )
         return answer(asked.command, outcome.decision, outcome.state)
 
     def _may_register(self, names: SetKey, one: Register, peer: Connection) -> bool:
