@@ -8,7 +8,7 @@ Source: formats 4.12; RMQ-R250 to RMQ-R256.
 
 from __future__ import annotations
 
-from pystore.controller.model.commands import Clean, DeleteSet
+from pystore.controller.model.commands import Clean, DeleteSet, DropUnlisted
 from pystore.controller.model.decision import (
     Accepted,
     CommandResult,
@@ -22,7 +22,7 @@ from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import ids_of
 
-__all__ = ["clean", "delete_set"]
+__all__ = ["clean", "delete_set", "drop_unlisted"]
 
 
 def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
@@ -66,6 +66,23 @@ def delete_set(state: SetState, _: DeleteSet, facts: Facts) -> CommandResult:
         return _alive(frozenset(alive))
     is_stone = not (state.replicas or state.tombstones)
     return Accepted(() if is_stone else events_of(state, SetDeleted()), Done())
+
+
+def drop_unlisted(
+    state: SetState, command: DropUnlisted, facts: Facts
+) -> CommandResult:
+    """
+    Removes the brokers of the command that no acknowledged message can depend on.
+    """
+    gone = frozenset(
+        one.broker_id
+        for one in state.replicas
+        if one.broker_id in command.broker_ids
+        and not one.was_listed
+        and not one.is_learner
+        and one.broker_id not in facts.last_heartbeats
+    )
+    return Accepted(events_of(state, BrokersCleaned(gone)) if gone else (), Done())
 
 
 def _alive(broker_ids: frozenset[int]) -> Rejected:

@@ -65,7 +65,9 @@ def apply_all(state: SetState, events: Iterable[SetEvent]) -> SetState:
 def _id_applied(state: SetState, change: IdApplied) -> SetState:
     if state.replica(change.broker_id) is not None:
         return state
-    replica = RegisteredBroker(change.broker_id, change.check_code, change.address)
+    replica = RegisteredBroker(
+        change.broker_id, change.check_code, change.address, was_listed=False
+    )
     return replace(
         state,
         replicas=_sorted((*state.replicas, replica)),
@@ -110,7 +112,9 @@ def _mastership_ended(state: SetState, change: MastershipEnded) -> SetState:
 def _elected(state: SetState, change: MasterElected) -> SetState:
     elected = state.replica(change.master.broker_id)
     if elected is not None:
-        state = _with(state, replace(elected, standing=LogStanding.SOUND))
+        state = _with(
+            state, replace(elected, standing=LogStanding.SOUND, was_listed=True)
+        )
     losses = (*state.losses, *change.losses)
     return replace(
         state,
@@ -132,7 +136,9 @@ def _set_changed(state: SetState, change: SetChanged) -> SetState:
         if replica.broker_id in added:
             # A Java broker tells no start: what it held before it was filled is past.
             seen = NOWHERE if replica.incarnation is None else replica.seen
-            admitted = replace(replica, standing=LogStanding.SOUND, seen=seen)
+            admitted = replace(
+                replica, standing=LogStanding.SOUND, seen=seen, was_listed=True
+            )
             state = _with(state, admitted)
     agreed = AgreedSet(change.members, state.agreed.set_epoch + 1, change.candidates)
     return replace(state, agreed=agreed)

@@ -21,6 +21,7 @@ __all__ = [
     "Clean",
     "Command",
     "DeleteSet",
+    "DropUnlisted",
     "Elect",
     "EndLeases",
     "GetNextId",
@@ -200,6 +201,15 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class DropUnlisted:
+    """
+    Removes brokers that have been silent for long, and were never in a SyncStateSet.
+    """
+
+    broker_ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSet:
     """
     An operator removes the record of a set without live brokers.
@@ -266,6 +276,7 @@ Command = (
     | EndLeases
     | Clean
     | DeleteSet
+    | DropUnlisted
     | ChangeBroker
     | ChangePolicy
     | Readmit

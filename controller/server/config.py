@@ -73,6 +73,8 @@ class ControllerConfig:
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.
         notify_broker_role_changed: notify brokers of elections; they also poll.
+        drop_unlisted_broker_after: a broker that was never in a SyncStateSet, and is no
+            learner, loses its id after this silence, in ms; 0: never.
         scan_inactive_master_interval: between two scans for sets without a master, in
             ms.
 
@@ -93,6 +95,9 @@ class ControllerConfig:
     controller_group: str = field(default="pystore", metadata=_FIXED)
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True
+    drop_unlisted_broker_after: int = field(
+        default=7 * 86_400_000, metadata={"bounds": (0, 10**11)}
+    )
     scan_inactive_master_interval: int = field(
         default=5000, metadata={"bounds": (100, 600_000)}
     )

@@ -31,7 +31,7 @@ from pystore.controller.server.last_refusals import LastRefusals
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
 from pystore.controller.server.store_threads import CallKind, StoreThreads
-from pystore.controller.server.sweep import due_commands
+from pystore.controller.server.sweep import SilentBrokers, due_commands
 from pystore.errors import (
     PystoreError,
     SessionLostError,
@@ -111,6 +111,7 @@ class LeaderTerm:
         self._draw = draw
         self._say = say
         self._leases = Leases(authority)
+        self._silent = SilentBrokers()
         self._urgent: set[SetKey] = set()
         self._wake = asyncio.Event()
         self._busy: dict[SetKey, asyncio.Task[None]] = {}
@@ -359,13 +360,16 @@ class LeaderTerm:
         due_ns = self._leases.due_ns(state)
         if due_ns is not None and due_ns > now_ns:
             heappush(self._due, (due_ns, state.key))
+        facts = self.facts(state)
         commands = due_commands(
             state,
-            self.facts(state),
+            facts,
             leases_are_over=due_ns is not None and due_ns <= now_ns,
             commits_ends=commits_ends,
         )
-        self._start(state.key, list(commands))
+        limit_ms = self._settings().drop_unlisted_broker_after
+        silent = self._silent.due(state, facts, limit_ms, now_ns)
+        self._start(state.key, [*commands, *silent])
 
     def _start(self, names: SetKey, commands: Sequence[Command]) -> None:
         if names in self._busy:

@@ -20,6 +20,7 @@ from pystore.controller.model.commands import (
     ChangePolicy,
     Clean,
     DeleteSet,
+    DropUnlisted,
     Elect,
     EndLeases,
     Readmit,
@@ -229,6 +230,15 @@ class Histories(RuleBasedStateMachine):
         An operator deletes the set, if no broker is alive.
         """
         self.brokers.ask(DeleteSet())
+
+    @rule(broker_id=ids)
+    def drop(self, broker_id: int) -> None:
+        """
+        A broker was silent for long; those that were listed stay.
+        """
+        before = self.brokers.state
+        self.brokers.ask(DropUnlisted(frozenset({broker_id})))
+        assert before.listed == self.brokers.state.listed
 
     @rule(epoch=st.integers(0, 9))
     def end_leases(self, epoch: int) -> None:

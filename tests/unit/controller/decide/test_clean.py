@@ -12,8 +12,10 @@ from lib.controller.broker_set_driver import Brokers, start
 from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import (
     ApplyId,
+    ChangeBroker,
     Clean,
     DeleteSet,
+    DropUnlisted,
     Elect,
     GetNextId,
     Readmit,
@@ -210,3 +212,27 @@ def test_a_deleted_set_is_made_again_above_its_former_epoch() -> None:
     assert brokers.code(ApplyId(2, "host:2;1")) is (
         ResponseCode.CONTROLLER_BROKER_ID_INVALID
     )
+
+
+def test_only_silent_brokers_that_were_never_in_a_set_are_dropped() -> None:
+    """No acknowledged message depends on them; a learner is in no set by intention."""
+    brokers = _three(2)
+    for number in (4, 5, 6):
+        brokers.join(number, start(1))
+    brokers.do(ChangeBroker(5, is_learner=True), Done)
+    brokers.die(2, 3, 5, 6)
+    brokers.do(DropUnlisted(frozenset(range(1, 9))), Done)
+
+    assert [1, 2, 4, 5] == [one.broker_id for one in brokers.state.replicas]
+    assert [3, 6] == [one.broker_id for one in brokers.state.tombstones]
+    assert 7 == brokers.state.next_id
+
+
+def test_a_broker_that_left_the_set_is_not_dropped() -> None:
+    """It may have acknowledged messages that nobody else has."""
+    brokers = _three(2)
+    brokers.admit()
+    brokers.die(2)
+    brokers.do(DropUnlisted(frozenset({2})), Done)
+
+    assert brokers.state.replica(2) is not None
