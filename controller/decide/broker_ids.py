@@ -20,6 +20,7 @@ from pystore.controller.model.decision import (
 )
 from pystore.controller.model.events import IdApplied
 from pystore.controller.model.facts import Facts
+from pystore.controller.model.limits import BROKERS_MAX
 from pystore.controller.model.replies import Applied, NextBrokerId
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
@@ -47,6 +48,12 @@ def apply_id(state: SetState, command: ApplyId, _: Facts) -> CommandResult:
     if broker_id != state.next_id:
         return _refused(
             broker_id, f"the next id of broker set {state.name} is {state.next_id}"
+        )
+    if len(state.replicas) >= BROKERS_MAX:
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+            f"broker set {state.name} has {BROKERS_MAX} brokers, as many as may be: "
+            "clean those that never come back (`pystore admin cleanBrokerMetadata`)",
         )
     applied = IdApplied(broker_id, code, code.partition(";")[0])
     return Accepted(events_of(state, applied), Applied(broker_id))

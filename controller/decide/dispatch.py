@@ -14,7 +14,7 @@ from typing import Any
 
 from pystore.controller.decide.alter_sync_state_set import alter_set
 from pystore.controller.decide.broker_ids import apply_id, next_id
-from pystore.controller.decide.clean import clean
+from pystore.controller.decide.clean import clean, delete_set, drop_unlisted
 from pystore.controller.decide.elect import elect
 from pystore.controller.decide.note import note_refusal, see_ends
 from pystore.controller.decide.operator import change_broker, change_policy, readmit
@@ -27,6 +27,8 @@ from pystore.controller.model.commands import (
     ChangePolicy,
     Clean,
     Command,
+    DeleteSet,
+    DropUnlisted,
     Elect,
     EndLeases,
     GetNextId,
@@ -49,6 +51,8 @@ _DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], CommandResult]]
     ChangeBroker: change_broker,
     ChangePolicy: change_policy,
     Clean: clean,
+    DeleteSet: delete_set,
+    DropUnlisted: drop_unlisted,
     Elect: elect,
     EndLeases: end_leases,
     GetNextId: next_id,

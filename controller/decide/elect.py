@@ -50,7 +50,7 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             (),
             Election(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, living, state.agreed),
         )
-    refusal = _refusal(state, command, facts)
+    refusal = _refusal(state, command, facts, named_id)
     if refusal is not None:
         return refusal
     choice = _choice(state, command, facts, named_id)
@@ -66,14 +66,45 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
     return _no_master(command, _why_nobody(state, facts, named_id))
 
 
-def _refusal(state: SetState, command: Elect, facts: Facts) -> Rejected | None:
+def _refusal(
+    state: SetState, command: Elect, facts: Facts, named_id: int | None
+) -> Rejected | None:
     """
-    Returns the refusal of any election; ``None``: there may be one. A master that hands
-    over has stepped down: nothing has to be waited for (C3).
+    Returns the refusal of any election, or of an unclean one; ``None``: there is none.
+    A master that hands over has stepped down: nothing has to be waited for (C3).
     """
-    if command.handed_over is None:
-        obstacle = _obstacle(state, command, facts)
-        return None if obstacle is None else _no_master(command, obstacle)
+    if command.handed_over is not None:
+        return _not_by_master(state, command)
+    better_id = _better(state, facts, named_id) if command.is_unclean else None
+    if better_id is not None:
+        return _no_master(
+            command,
+            f"broker {better_id} is alive and lacks no acknowledged record, so the set "
+            "needs no unclean election",
+            frozenset({better_id}),
+        )
+    obstacle = _obstacle(state, command, facts)
+    return None if obstacle is None else _no_master(command, obstacle)
+
+
+def _better(state: SetState, facts: Facts, named_id: int | None) -> int | None:
+    """
+    Returns a broker that leads or could be elected without loss, while the named one
+    could not; ``None``: there is none.
+    """
+    if named_id is None or choose(state, facts, named_id, is_unclean=False) is not None:
+        return None
+    living = living_leadership(state, facts)
+    if living is not None:
+        return living.master.broker_id
+    found = choose(state, facts, None, is_unclean=False)
+    return None if found is None or found.losses else found.master.broker_id
+
+
+def _not_by_master(state: SetState, command: Elect) -> Rejected | None:
+    """
+    Returns the refusal of a successor, unless the present master asks for it.
+    """
     master = state.master
     if master is not None and command.handed_over == (master.incarnation, state.epoch):
         return None
@@ -111,7 +142,8 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
     return (
         f"{_names(alive)} {verb} alive, but no member of the SyncStateSet that is "
         "known to hold every acknowledged record (`pystore admin describeBrokerSet` "
-        "says why): only an unclean election, which may lose records, could elect"
+        "says why): only an unclean election, which may lose records, could elect "
+        "(`pystore admin electMaster --unclean` shows which)"
     )
 
 
@@ -158,8 +190,10 @@ def _elected(state: SetState, choice: ElectionChoice, *, is_released: bool) -> A
     )
 
 
-def _no_master(command: Elect, reason: str) -> Rejected:
+def _no_master(
+    command: Elect, reason: str, broker_ids: frozenset[int] = frozenset()
+) -> Rejected:
     code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     if command.trigger is Trigger.CONTROLLER:
         code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
-    return Rejected(code, f"no master elected: {reason}")
+    return Rejected(code, f"no master elected: {reason}", broker_ids)

@@ -125,7 +125,7 @@ def _floor(state: SetState, facts: Facts) -> int:
     """
     Returns where the log of the master begins; -1: not known.
     """
-    master = state.master and state.replica(state.master.broker_id)
+    master = None if state.master is None else state.replica(state.master.broker_id)
     return -1 if master is None else facts.begin(master).offset
 
 
@@ -229,7 +229,7 @@ def _losses(
             losses.append(LossRange(epoch, floor, begin.offset, cause))
     listed, is_unclean = ids_of(state.listed), cause == "unclean"
     ends = [
-        max(one.seen, one.recovered, facts.position(one)).end
+        facts.largest_end(one).end
         for one in state.replicas
         if is_unclean or one.broker_id in listed
     ]

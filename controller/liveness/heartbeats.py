@@ -14,11 +14,17 @@ Source: RMQ-R238 to RMQ-R244, RMQ-R72; B1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from pystore.controller.model.facts import LastHeartbeat
+from pystore.controller.model.limits import (
+    CONNECTION_BROKERS_MAX,
+    STRANGERS_MAX,
+    UNLED_BROKERS_MAX,
+)
 from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.remoting.codes import LOWEST_PRIORITY
@@ -30,6 +36,7 @@ TIMEOUT_MS = 10_000
 """The validity of a heartbeat that names none (RMQ-R239)."""
 
 _MS = 1_000_000
+_FORGOTTEN_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +119,46 @@ class Heartbeats:
     """
     The heartbeats of all sets. One thread. All times are boot time of this host, and
     never decrease from call to call.
+
+    Of brokers without a record only the last `STRANGERS_MAX` are kept, so names that
+    nobody registered take no memory for good.
+
+    Args:
+        is_registered: whether a broker has a record; ``None``: this controller does not
+            lead, and does not know.
     """
 
-    __slots__ = ("_connections", "_ends", "_newest", "_sets")
+    __slots__ = (
+        "_connections",
+        "_count",
+        "_ends",
+        "_is_registered",
+        "_newest",
+        "_sets",
+        "_strangers",
+    )
 
-    def __init__(self) -> None:
+    def __init__(
+        self, is_registered: Callable[[SetKey, int], bool | None] = lambda *_: None
+    ) -> None:
+        self._is_registered = is_registered
+        # Those that may have no record, the one that was heard last at the end.
+        self._strangers: OrderedDict[tuple[SetKey, int], None] = OrderedDict()
+        self._count = 0
         self._sets: dict[SetKey, dict[int, _Kept]] = {}
         self._connections: dict[int, set[tuple[SetKey, int]]] = {}
         # One entry for each live broker; its end may be later by now.
         self._ends: list[tuple[int, SetKey, int]] = []
         # For each broker the newest connection, and the process that used it.
         self._newest: dict[tuple[SetKey, int], tuple[int, Incarnation | None]] = {}
+
+    def has_room(self, connection: int, key: SetKey, broker_id: int) -> bool:
+        """
+        Returns whether a connection may carry the heartbeats of a broker besides those
+        that it carries.
+        """
+        some = self._connections.get(connection, ())
+        return len(some) < CONNECTION_BROKERS_MAX or (key, broker_id) in some
 
     def may_register(
         self,
@@ -167,6 +203,8 @@ class Heartbeats:
         kept = brokers.get(heartbeat.broker_id)
         if kept is None:
             is_new = True
+            self._count += 1
+            self._strangers[key, heartbeat.broker_id] = None
             kept = brokers[heartbeat.broker_id] = _Kept(heartbeat, until_ns)
         else:
             old, was_alive = kept.heartbeat, kept.is_alive(now_ns)
@@ -177,6 +215,8 @@ class Heartbeats:
                 self._disconnect(key, old)
             kept.heartbeat, kept.until_ns = heartbeat, until_ns
             kept.is_closed = kept.is_ended = False
+            if (key, heartbeat.broker_id) in self._strangers:
+                self._strangers.move_to_end((key, heartbeat.broker_id))
         some = self._connections.setdefault(heartbeat.connection, set())
         some.add((key, heartbeat.broker_id))
         self.registered(
@@ -184,7 +224,30 @@ class Heartbeats:
         )
         if kept.queued_ns is None or until_ns < kept.queued_ns:
             self._queue(key, kept)
+        if is_new:
+            self._forget_strangers()
         return is_new
+
+    def _forget_strangers(self) -> None:
+        # A few at once: a new leader may have thousands, which are mostly registered.
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            if len(self._strangers) <= STRANGERS_MAX:
+                break
+            key, broker_id = next(iter(self._strangers))
+            is_registered = self._is_registered(key, broker_id)
+            if is_registered is None and len(self._strangers) <= UNLED_BROKERS_MAX:
+                break
+            del self._strangers[key, broker_id]
+            if not is_registered:
+                self.forget(key, broker_id)
+        if len(self._ends) > 2 * (self._count + STRANGERS_MAX):
+            # Most are of brokers that are forgotten.
+            self._ends = [one for one in self._ends if self._is_queued(*one)]
+            heapify(self._ends)
+
+    def _is_queued(self, end_ns: int, key: SetKey, broker_id: int) -> bool:
+        kept = self._sets.get(key, {}).get(broker_id)
+        return kept is not None and kept.queued_ns == end_ns
 
     def _queue(self, key: SetKey, kept: _Kept) -> None:
         kept.queued_ns = kept.until_ns
@@ -319,9 +382,11 @@ class Heartbeats:
         Removes a cleaned broker. Its next heartbeat counts as its first.
         """
         self._newest.pop((key, broker_id), None)
+        self._strangers.pop((key, broker_id), None)
         brokers = self._sets.get(key, {})
         kept = brokers.pop(broker_id, None)
         if kept is not None:
+            self._count -= 1
             self._disconnect(key, kept.heartbeat)
         if not brokers:
             self._sets.pop(key, None)

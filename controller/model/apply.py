@@ -26,6 +26,7 @@ from pystore.controller.model.events import (
     Readmitted,
     RefusalNoted,
     SetChanged,
+    SetDeleted,
     SetEvent,
 )
 from pystore.controller.model.log_end import NOWHERE
@@ -64,7 +65,9 @@ def apply_all(state: SetState, events: Iterable[SetEvent]) -> SetState:
 def _id_applied(state: SetState, change: IdApplied) -> SetState:
     if state.replica(change.broker_id) is not None:
         return state
-    replica = RegisteredBroker(change.broker_id, change.check_code, change.address)
+    replica = RegisteredBroker(
+        change.broker_id, change.check_code, change.address, was_listed=False
+    )
     return replace(
         state,
         replicas=_sorted((*state.replicas, replica)),
@@ -109,7 +112,9 @@ def _mastership_ended(state: SetState, change: MastershipEnded) -> SetState:
 def _elected(state: SetState, change: MasterElected) -> SetState:
     elected = state.replica(change.master.broker_id)
     if elected is not None:
-        state = _with(state, replace(elected, standing=LogStanding.SOUND))
+        state = _with(
+            state, replace(elected, standing=LogStanding.SOUND, was_listed=True)
+        )
     losses = (*state.losses, *change.losses)
     return replace(
         state,
@@ -131,7 +136,9 @@ def _set_changed(state: SetState, change: SetChanged) -> SetState:
         if replica.broker_id in added:
             # A Java broker tells no start: what it held before it was filled is past.
             seen = NOWHERE if replica.incarnation is None else replica.seen
-            admitted = replace(replica, standing=LogStanding.SOUND, seen=seen)
+            admitted = replace(
+                replica, standing=LogStanding.SOUND, seen=seen, was_listed=True
+            )
             state = _with(state, admitted)
     agreed = AgreedSet(change.members, state.agreed.set_epoch + 1, change.candidates)
     return replace(state, agreed=agreed)
@@ -158,6 +165,20 @@ def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
         # All brokers that acknowledged messages are gone: the set starts again.
         is_founded=state.is_founded and bool(staying),
         preferred_id=None if state.preferred_id in gone else state.preferred_id,
+    )
+
+
+def _deleted(state: SetState, _: SetDeleted) -> SetState:
+    if state.master is not None:
+        state = _mastership_ended(state, MastershipEnded(is_released=False))
+    state = _relisted(state, lambda _: None)
+    return SetState(
+        *state.key,
+        version=state.version,
+        next_id=state.next_id,
+        epoch=state.epoch,
+        agreed=state.agreed,
+        unreleased=state.unreleased,
     )
 
 
@@ -226,6 +247,7 @@ _CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
     MasterElected: _elected,
     SetChanged: _set_changed,
     BrokersCleaned: _cleaned,
+    SetDeleted: _deleted,
     BrokerChanged: _broker_changed,
     PolicyChanged: _policy_changed,
     Readmitted: _readmitted,

@@ -28,7 +28,7 @@ from pystore.errors import FormatError
 
 __all__ = ["VERSION", "decode", "encode"]
 
-VERSION = 2
+VERSION = 3
 """Of the format. A reader refuses later versions, and reads all earlier ones."""
 
 _DIGITS_MAX = 9
@@ -72,7 +72,7 @@ def decode(raw: bytes, where: str) -> SetState:
             where, f"version {int(version)} was written by a later pystore; update"
         )
     if checksum != _checksum(body):
-        raise _bad(where, "the checksum does not match; restore it from a backup")
+        raise _bad(where, "the record is damaged: restore or rebuild it")
     try:
         state = _reader(SetState, int(version))(json.loads(body))
     except (KeyError, RecursionError, TypeError, ValueError) as reason:

@@ -20,6 +20,8 @@ __all__ = [
     "ChangePolicy",
     "Clean",
     "Command",
+    "DeleteSet",
+    "DropUnlisted",
     "Elect",
     "EndLeases",
     "GetNextId",
@@ -202,6 +204,22 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class DropUnlisted:
+    """
+    Removes brokers that have been silent for long, and were never in a SyncStateSet.
+    """
+
+    broker_ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSet:
+    """
+    An operator removes the record of a set without live brokers.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeBroker:
     """
     An operator changes attributes of a broker; ``None`` leaves one as it is.
@@ -260,6 +278,8 @@ Command = (
     | StepDown
     | EndLeases
     | Clean
+    | DeleteSet
+    | DropUnlisted
     | ChangeBroker
     | ChangePolicy
     | Readmit

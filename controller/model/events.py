@@ -31,6 +31,7 @@ __all__ = [
     "Readmitted",
     "RefusalNoted",
     "SetChanged",
+    "SetDeleted",
     "SetEvent",
 ]
 
@@ -133,6 +134,14 @@ class BrokersCleaned:
 
 
 @dataclass(frozen=True, slots=True)
+class SetDeleted:
+    """
+    All brokers and tombstones were removed; only the next id, the epochs and the leases
+    that may run stay known.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerChanged:
     """
     An operator changed a broker. A learner leaves the set.
@@ -197,6 +206,7 @@ Change = (
     | MasterElected
     | SetChanged
     | BrokersCleaned
+    | SetDeleted
     | BrokerChanged
     | PolicyChanged
     | Readmitted

@@ -59,6 +59,8 @@ class RegisteredBroker:
         priority: the lower is preferred among equals; ``None``: that of its heartbeats.
         ha_address: ``HOST:PORT`` where it serves slaves; empty: unknown.
         begin: where its log began when that process registered (B11).
+        was_listed: it was a member of a SyncStateSet at some time; records of earlier
+            versions do not tell, so it counts as one.
     """
 
     broker_id: int
@@ -74,6 +76,7 @@ class RegisteredBroker:
     priority: int | None = None
     ha_address: str = field(default="", metadata={"since": 2})
     begin: LogBegin = field(default=UNTOLD, metadata={"since": 2})
+    was_listed: bool = field(default=True, metadata={"since": 3})
 
     @property
     def member(self) -> Member:

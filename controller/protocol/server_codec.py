@@ -19,6 +19,7 @@ from pystore.controller.model.commands import (
     ChangePolicy,
     Clean,
     Command,
+    DeleteSet,
     Elect,
     GetNextId,
     Readmit,
@@ -46,6 +47,7 @@ from pystore.remoting.fields import MissingField, decode_fields
 from pystore.remoting.operator_headers import (
     ChangeBrokerRequest,
     ChangeElectionsRequest,
+    DeleteBrokerSetRequest,
     ReadmitBrokerRequest,
 )
 
@@ -137,6 +139,12 @@ def _clean(request: RemotingCommand) -> SetCommand:
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
         )
     ids = frozenset(int(one) for one in text.split(";") if one.strip())
+    if header.broker_controller_ids_to_clean is not None and not ids:
+        raise MissingField(
+            f"the list of broker ids to clean, {text[:64]!r}, names no broker: name "
+            "some, or leave the list out to clean the whole set",
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        )
     command = Clean(ids, header.is_clean_living_broker)
     return SetCommand(header.cluster_name or "", header.broker_name, command)
 
@@ -160,6 +168,17 @@ def _readmit(request: RemotingCommand) -> SetCommand:
     )
 
 
+def _delete_set(request: RemotingCommand) -> SetCommand:
+    header = decode_fields(DeleteBrokerSetRequest, request.ext_fields)
+    if not header.cluster_name:
+        raise MissingField(
+            f"name the cluster of broker set {header.broker_name}: another cluster may "
+            "have a set of that name",
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+        )
+    return SetCommand(header.cluster_name, header.broker_name, DeleteSet())
+
+
 COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: _alter_set,
     RequestCode.CONTROLLER_ELECT_MASTER: _elect,
@@ -170,6 +189,7 @@ COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.CHANGE_BROKER: _change_broker,
     RequestCode.CHANGE_ELECTIONS: _change_elections,
     RequestCode.READMIT_BROKER: _readmit,
+    RequestCode.DELETE_BROKER_SET: _delete_set,
 }
 """
 The decoder for each request code. It raises a `MissingField` or a `RemoteViolation` for

@@ -16,13 +16,14 @@ RMQ-R230.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.codec import decode, encode
-from pystore.controller.model.commands import Command
+from pystore.controller.model.commands import ApplyId, Command
 from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
@@ -32,18 +33,25 @@ from pystore.errors import (
     ClosedError,
     ForkedError,
     FormatError,
+    FullError,
     PystoreError,
     SessionLostError,
     UnavailableError,
     UnknownOutcomeError,
 )
 from pystore.records.ops import ABSENT, COMMIT_BYTES_MAX, CheckVersion, Op, Put
-from pystore.records.record_store import RecordStore, StoredRecord
+from pystore.records.record_store import (
+    BoundedStore,
+    RecordStore,
+    StoredRecord,
+    StoreSpace,
+)
 from pystore.records.term import Term
 
 __all__ = ["BrokerSets", "CommandOutcome", "NotLeading"]
 
 _RECORD_BYTES = 4096  # of keys and checks of one set in a commit, at most
+_USED_MAX = 2  # as a part of the space: a record with one new id grows twofold
 
 
 class NotLeading(UnavailableError):
@@ -101,6 +109,9 @@ class BrokerSets:
         say: receives one line for people about each unreadable record, whose set stays
             untouched.
         threads: of the calls to the store.
+
+    Attributes:
+        space: of the store, after the last commit; ``None``: it has no largest size.
     """
 
     def __init__(
@@ -127,6 +138,7 @@ class BrokerSets:
         self._working: list[_Asked] = []
         self._wake = asyncio.Event()
         self._is_dropped = False
+        self.space: StoreSpace | None = None
 
     def load(self) -> None:
         """
@@ -138,10 +150,12 @@ class BrokerSets:
         Raises:
             PystoreError: the store cannot be read.
         """
+        self._measure()
         for record in self._store.scan(SETS):
-            cluster, name = names = names_of(record.key)
+            cluster, name = names = _names(record)
+            if names not in self._records:
+                self._named.setdefault(name, []).append(cluster)
             self._records[names] = record
-            self._named.setdefault(name, []).append(cluster)
 
     def names(self) -> list[SetKey]:
         """
@@ -177,6 +191,8 @@ class BrokerSets:
 
     def _read(self, names: SetKey, record: StoredRecord) -> None:
         try:
+            if record.damage:
+                raise _damaged(names, record)
             state = decode(record.value, record.key)
             if state.key != names:
                 where = f"record {record.key}: it belongs to another broker set"
@@ -190,9 +206,23 @@ class BrokerSets:
 
     def clusters(self, name: str) -> list[str]:
         """
-        Returns the clusters that have a set of this name.
+        Returns the clusters whose set a request means that names no cluster: those with
+        a master, else those with brokers. A wrong cluster name that once got an id, or
+        that was cleaned, makes no other set of that name ambiguous.
         """
-        return self._named.get(name, [])
+        found = self._named.get(name, [])
+        states = [(cluster, self.known((cluster, name))) for cluster in found]
+        led = [cluster for cluster, one in states if one and one.master]
+        # The brokers of a damaged record are not known.
+        known = [cluster for cluster, one in states if one is None or one.is_known]
+        return led or known or found[:1]
+
+    def has_record(self, names: SetKey) -> bool:
+        """
+        Returns whether a set has a record.
+        """
+        cluster, name = names
+        return cluster in self._named.get(name, ())
 
     def pending(self, names: SetKey) -> list[Command]:
         """
@@ -213,7 +243,9 @@ class BrokerSets:
             StorageError: the store refused; nothing was done.
             UnavailableError: the store cannot be reached; nothing was done.
         """
-        self.state(names)
+        state = self.state(names)
+        if isinstance(command, ApplyId) and state.replica(command.broker_id) is None:
+            self._require_space()
         if self._is_dropped:
             raise NotLeading("this controller does not lead any more")
         answer: asyncio.Future[CommandOutcome] = (
@@ -222,6 +254,34 @@ class BrokerSets:
         self._asked.append(_Asked(names, command, answer))
         self._wake.set()
         return await answer
+
+    def _require_space(self) -> None:
+        """
+        Refuses what makes the records grow for good: elections and changes of the known
+        sets need the rest.
+        """
+        space = self.space
+        if space is not None and space.used * _USED_MAX > space.size:
+            raise FullError(
+                f"the record store has {space.used} of {space.size} bytes in use: new "
+                "sets and new ids are refused until the controller starts with a "
+                "larger storeMapBytes",
+                errno=errno.ENOSPC,
+            )
+
+    def _measure(self) -> None:
+        if not isinstance(self._store, BoundedStore):
+            return
+        try:
+            self.space = self._store.measure()
+        except PystoreError:
+            # The commit before it is done; the next call reports what is wrong.
+            return
+
+    def _written(self, ops: Sequence[Op]) -> int | None:
+        version = self._store.commit(ops)
+        self._measure()
+        return version
 
     async def run(self) -> None:
         """
@@ -303,7 +363,7 @@ class BrokerSets:
                 Put(key, value),
             ]
         try:
-            version = await self._threads.run(CallKind.COMMIT, self._store.commit, ops)
+            version = await self._threads.run(CallKind.COMMIT, self._written, ops)
         except UnknownOutcomeError:
             # A read comes after every write of this session.
             names, value = next(iter(values.items()))
@@ -340,6 +400,29 @@ class BrokerSets:
         if names not in self._held:
             self._named.setdefault(name, []).append(cluster)
         self._held[names] = held
+
+
+def _names(record: StoredRecord) -> SetKey:
+    """
+    Returns the set of a record. Of a damaged one the key may be wrong: then its set
+    would have no record, and begin with the first id again.
+    """
+    if record.damage:
+        try:
+            return decode(record.value, record.key).key
+        except FormatError:
+            # Then the key is what is left of it.
+            pass
+    return names_of(record.key)
+
+
+def _damaged(names: SetKey, record: StoredRecord) -> FormatError:
+    cluster, name = names
+    return FormatError(
+        f"broker set {name} of cluster {cluster}: the record is damaged: restore or "
+        f"rebuild it ({record.damage.partition(': restore')[0]})",
+        path=record.key,
+    )
 
 
 def _divided(values: dict[SetKey, bytes]) -> Iterator[dict[SetKey, bytes]]:

@@ -11,7 +11,7 @@ Source: formats 4.11, 7.4; RMQ-R257.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from pystore.errors import InvalidError
@@ -45,7 +45,9 @@ FOREIGN = frozenset(
 )
 """Settings of RocketMQ's controllers without a meaning here, besides those of jRaft."""
 
-_FIXED: dict[str, bool] = {"is_fixed": True}
+_FIXED: dict[str, object] = {"is_fixed": True}
+_BOUNDS = (1, (1 << 31) - 1)
+_DIGITS_MAX = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class ControllerConfig:
         nameserver: ``HOST:PORT`` of the embedded name server; equal to ``listen``: the
             same port; empty: no name server.
         store: directory of its records in LMDB.
+        store_map_bytes: the largest size of that directory; new sets and ids are
+            refused once the records fill half of it.
         zookeeper: the servers of the records instead, ``host:port,host:port``.
         zookeeper_root: the node above the records.
         zookeeper_session_timeout: requested, in ms; after the death of a leader the
@@ -69,6 +73,8 @@ class ControllerConfig:
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.
         notify_broker_role_changed: notify brokers of elections; they also poll.
+        drop_unlisted_broker_after: a broker that was never in a SyncStateSet, and is no
+            learner, loses its id after this silence, in ms; 0: never.
         scan_inactive_master_interval: between two scans for sets without a master, in
             ms.
 
@@ -80,13 +86,21 @@ class ControllerConfig:
     address: str = field(default="", metadata=_FIXED)
     nameserver: str = field(default="", metadata=_FIXED)
     store: str = field(default="", metadata=_FIXED)
+    store_map_bytes: int = field(
+        default=1 << 30, metadata={**_FIXED, "bounds": (1 << 20, 1 << 40)}
+    )
     zookeeper: str = field(default="", metadata=_FIXED)
     zookeeper_root: str = field(default="/pystore", metadata=_FIXED)
     zookeeper_session_timeout: int = field(default=10_000, metadata=_FIXED)
     controller_group: str = field(default="pystore", metadata=_FIXED)
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True
-    scan_inactive_master_interval: int = 5000
+    drop_unlisted_broker_after: int = field(
+        default=7 * 86_400_000, metadata={"bounds": (0, 10**11)}
+    )
+    scan_inactive_master_interval: int = field(
+        default=5000, metadata={"bounds": (100, 600_000)}
+    )
 
     def __post_init__(self) -> None:
         _listen_address("listen", self.listen)
@@ -314,24 +328,34 @@ def _parse_bool(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _parse_ms(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 31):
-        raise InvalidError(f"{name}={text} is not a number of milliseconds")
-    return int(text)
+def _number_parser(setting: Field[Any]) -> Callable[[str, str], object]:
+    lowest, highest = setting.metadata.get("bounds", _BOUNDS)
+    unit = "bytes" if setting.name.endswith("_bytes") else "milliseconds"
+
+    def parse(name: str, text: str) -> int:
+        is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+        if not is_number or not lowest <= int(text) <= highest:
+            raise InvalidError(
+                f"{name}={text[:64]} is not a number of {unit} from {lowest} to "
+                f"{highest}"
+            )
+        return int(text)
+
+    return parse
 
 
 def _parse_text(_: str, text: str) -> str:
     return text
 
 
-_PARSERS: dict[str, Callable[[str, str], object]] = {
-    "bool": _parse_bool,
-    "int": _parse_ms,
-    "str": _parse_text,
-}
+def _parser(setting: Field[Any]) -> Callable[[str, str], object]:
+    if setting.type == "int":
+        return _number_parser(setting)
+    return _parse_bool if setting.type == "bool" else _parse_text
+
 
 _FORM = {
-    wire_name(one.name): (one.name, _PARSERS[str(one.type)], bool(one.metadata))
+    wire_name(one.name): (one.name, _parser(one), "is_fixed" in one.metadata)
     for one in fields(ControllerConfig)
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pystore.controller.liveness.heartbeats import Heartbeats
+from pystore.controller.model.state import SetKey
 from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.store_threads import StoreThreads
 from pystore.controller.server.term import LeaderTerm
@@ -41,8 +42,17 @@ class ControllerContext:
     clock_ns: Callable[[], int]
     draw: random.Random
     address: str = ""
-    liveness: Heartbeats = field(default_factory=Heartbeats)
+    liveness: Heartbeats = field(init=False)
     connections: dict[int, Connection] = field(default_factory=dict)
     threads: StoreThreads = field(default_factory=StoreThreads)
     store: RecordStore | None = None
     leader: LeaderTerm | None = None
+
+    def __post_init__(self) -> None:
+        self.liveness = Heartbeats(self._is_registered)
+
+    def _is_registered(self, key: SetKey, broker_id: int) -> bool | None:
+        if self.leader is None:
+            return None
+        state = self.leader.sets.known(key)
+        return state is not None and state.replica(broker_id) is not None

@@ -13,6 +13,7 @@ from contextlib import ExitStack, aclosing
 
 from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
+from pystore.controller.model.limits import REQUEST_BYTES_MAX
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.server.config import ControllerConfig
@@ -33,6 +34,7 @@ from pystore.records.record_store import RecordStore
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.server import RemotingServer
 
 __all__ = ["Controller"]
@@ -71,7 +73,7 @@ class Controller:
         end: Callable[[str], object] | None = None,
     ) -> None:
         self._end = end
-        kept = DynamicConfig(settings)
+        kept = DynamicConfig(settings, say)
         self.context = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address
         )
@@ -120,6 +122,7 @@ class Controller:
         async with (
             RemotingServer(
                 self.names.beside(handlers.table()),
+                self._limits(),
                 say=context.say,
                 opened=handlers.opened,
                 closed=closed,
@@ -139,6 +142,12 @@ class Controller:
                 self._refresh(),
                 self.names.run(),
             )
+
+    def _limits(self) -> RemotingLimits:
+        if self.context.settings.now.shares_port:
+            # A broker registers all its topics with the name server in one request.
+            return RemotingLimits()
+        return RemotingLimits(received_bytes_max=REQUEST_BYTES_MAX)
 
     async def _lead(self, store: RecordStore, authority: Authority) -> None:
         context = self.context

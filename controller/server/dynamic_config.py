@@ -9,7 +9,7 @@ Source: formats 4.11; RMQ-R235, RMQ-R257.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pystore.controller.server.config import (
     ControllerConfig,
@@ -32,12 +32,17 @@ class DynamicConfig:
 
     Args:
         own: from file and command line.
+        say: receives one line for people about each unusable setting; any thread.
 
     Attributes:
         now: the settings with the changes that were read last.
     """
 
-    def __init__(self, own: ControllerConfig) -> None:
+    def __init__(
+        self, own: ControllerConfig, say: Callable[[str], object] = bool
+    ) -> None:
+        self._say = say
+        self._said: set[str] = set()
         self.now = own
         self._own = own
 
@@ -72,11 +77,17 @@ class DynamicConfig:
         )
 
     def _take(self, texts: dict[str, str]) -> None:
-        try:
-            self.now = self._own.with_texts(texts, is_running=True)
-        except InvalidError:
-            # A controller of a later version wrote a setting that is unknown here.
-            self.now = self._own
+        now = self._own
+        for name, text in texts.items():
+            try:
+                now = now.with_texts({name: text}, is_running=True)
+            except InvalidError as error:
+                # A controller of another version wrote it: the others hold.
+                line = f"the setting {name}={text} has no effect here: {error}"
+                if line not in self._said:
+                    self._said.add(line)
+                    self._say(line)
+        self.now = now
 
 
 def _texts(record: StoredRecord | None) -> dict[str, str]:

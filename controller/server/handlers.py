@@ -14,9 +14,11 @@ import itertools
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from pystore.controller.model.commands import Register
+from pystore.controller.model.commands import ApplyId, Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
-from pystore.controller.model.state import SetKey
+from pystore.controller.model.events import MasterElected
+from pystore.controller.model.limits import CONNECTION_BROKERS_MAX, check_fields
+from pystore.controller.model.state import LossRange, SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.controller.protocol.server_codec_answers import (
@@ -28,12 +30,14 @@ from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
 from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
+from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_codec import heartbeat_of
+from pystore.controller.server.last_refusals import RefusalLines
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
-from pystore.errors import InvalidError, UnavailableError
+from pystore.errors import FormatError, InvalidError, UnavailableError
 from pystore.records.record_store import RecordStore
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -44,8 +48,11 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoRequest,
 )
 from pystore.remoting.dispatch import Handling
-from pystore.remoting.fields import decode_fields, encode_fields
-from pystore.remoting.operator_headers import DescribeBrokerSetRequest
+from pystore.remoting.fields import MissingField, decode_fields, encode_fields
+from pystore.remoting.operator_headers import (
+    DescribeBrokerSetRequest,
+    ElectUncleanRequest,
+)
 from pystore.remoting.reply import Reply
 from pystore.replicaset import Member
 from pystore.rocketmq.properties_file import parse_properties_text
@@ -88,6 +95,7 @@ class Handlers:
         self._context = context
         self._others = others
         self._deaths = deaths
+        self._refusals = RefusalLines(context.say)
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
         self._clusters: dict[Connection, SetKey] = {}
@@ -103,6 +111,7 @@ class Handlers:
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._update_config,
             RequestCode.GET_CONTROLLER_CONFIG: self._config,
             RequestCode.DESCRIBE_BROKER_SET: self._describe,
+            RequestCode.ELECT_UNCLEAN: self._elect_unclean,
             RequestCode.TRANSFER_CONTROLLER: self._transfer,
         }
         own |= dict.fromkeys(COMMANDS, self._command)
@@ -130,11 +139,21 @@ class Handlers:
                 self._deaths.suspect(names, broker_id)
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
-        beat = heartbeat_of(request, self._numbers[peer])
+        check_fields(request.ext_fields)
+        number = self._numbers[peer]
+        beat = heartbeat_of(request, number)
         if self._clusters.get(peer) != beat.names:
             # The first heartbeat of the connection: the names must fit a key.
             set_key(*beat.names)
             self._clusters[peer] = beat.names
+        if not self._context.liveness.has_room(
+            number, beat.names, beat.heartbeat.broker_id
+        ):
+            raise MissingField(
+                f"this connection carries the heartbeats of {CONNECTION_BROKERS_MAX} "
+                "brokers, as many as it may",
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+            )
         is_new = self._context.liveness.receive(
             beat.names, beat.heartbeat, self._context.clock_ns()
         )
@@ -169,6 +188,16 @@ class Handlers:
         outcome = await leader.ask(names, asked.command, peer.peer)
         if register is not None:
             self._registered(names, register, peer, outcome)
+        if isinstance(outcome.decision, Rejected) and isinstance(
+            asked.command, Register | ApplyId
+        ):
+            self._refusals.note(
+                names,
+                asked.command.broker_id,
+                outcome.decision,
+                peer.peer,
+                self._context.clock_ns(),
+            )
         return answer(asked.command, outcome.decision, outcome.state)
 
     def _may_register(self, names: SetKey, one: Register, peer: Connection) -> bool:
@@ -199,10 +228,15 @@ class Handlers:
             return Reply(
                 ResponseCode.SYSTEM_ERROR, "the body has to name the broker sets"
             )
-        states = [
-            leader.sets.state(self._named(leader, name, peer))
-            for name in decode_broker_names(request.body)
-        ]
+        names = decode_broker_names(request.body)
+        states = []
+        for name in names:
+            try:
+                states.append(leader.sets.state(self._named(leader, name, peer)))
+            except (FormatError, InvalidError):
+                # It is damaged or ambiguous: the others of a list are answered.
+                if len(names) == 1:
+                    raise
         return sync_state_answer(
             (one, leader.facts(one)) for one in states if one.is_known
         )
@@ -232,6 +266,34 @@ class Handlers:
                 f"broker set {name} does not exist",
             )
         return Reply(body=leader.describe(names))
+
+    async def _elect_unclean(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        header = decode_fields(ElectUncleanRequest, request.ext_fields)
+        name, cluster = header.broker_name, header.cluster_name
+        names = (cluster, name) if cluster else self._named(leader, name, peer)
+        command = Elect(Trigger.OPERATOR, header.broker_id, is_unclean=True)
+        before = leader.sets.state(names)
+        decision, facts = leader.foresee(names, command)
+        if header.is_confirmed:
+            outcome = await leader.ask(names, command, peer.peer)
+            decision = outcome.decision
+        if isinstance(decision, Rejected) or not decision.events:
+            # Refused, or the broker is master already.
+            return answer(command, decision, before)
+        (elected,) = (
+            one.change
+            for one in decision.events
+            if isinstance(one.change, MasterElected)
+        )
+        if header.is_confirmed:
+            self._context.say(
+                f"{peer.peer} elects broker {header.broker_id} of set {name} of "
+                f"cluster {names[0]} unclean: {_losses_text(elected.losses)}"
+            )
+        return Reply(
+            body=unclean_details(before, facts, elected, is_done=header.is_confirmed)
+        )
 
     async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
@@ -292,10 +354,10 @@ class Handlers:
         Returns the set of a request without a cluster: the set of the requester, or the
         only set of that name.
         """
-        clusters = leader.sets.clusters(name)
         own = self._clusters.get(peer)
-        if own is not None and own[1] == name and own[0] in clusters:
+        if own is not None and own[1] == name and leader.sets.has_record(own):
             return own
+        clusters = leader.sets.clusters(name)
         if len(clusters) > 1:
             raise InvalidError(
                 f"broker set {name} exists in the clusters "
@@ -304,8 +366,14 @@ class Handlers:
         return (clusters[0] if clusters else ""), name
 
 
+def _losses_text(losses: tuple[LossRange, ...]) -> str:
+    ranges = (f"bytes {one.start} to {one.end}" for one in losses)
+    return f"{' and '.join(ranges) or 'nothing'} may be lost"
+
+
 def _refusing(handle: _Handle) -> Handler:
     async def answered(request: RemotingCommand, peer: Connection) -> Reply:
+        check_fields(request.ext_fields)
         try:
             return await handle(request, peer)
         except NotLeading as error:

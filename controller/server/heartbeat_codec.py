@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.liveness.heartbeats import Heartbeat
+from pystore.controller.model.limits import FIELD_CHARS, HEARTBEAT_TIMEOUT_MAX_MS
 from pystore.controller.model.log_end import UNTOLD, LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import heartbeat_extension_of
+from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import BrokerHeartbeat
-from pystore.remoting.fields import decode_fields
+from pystore.remoting.fields import MissingField, decode_fields
 
 __all__ = ["BrokerBeat", "heartbeat_of"]
 
-# As long as a name of DNS may be, with a port: a heartbeat is kept as long as it is
-# heard, so an address of any length would be memory that any sender takes.
-_ADDRESS_MAX = 300
+_ADDRESS_MAX = FIELD_CHARS["brokerAddr"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         MissingField: it names no broker, or a field of pystore is malformed.
     """
     header = decode_fields(BrokerHeartbeat, request.ext_fields)
+    if header.broker_id < 1:
+        raise MissingField(
+            f"broker id {header.broker_id} is none: ids begin with 1",
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+        )
     extension = heartbeat_extension_of(request.ext_fields)
     heartbeat = Heartbeat(
         header.broker_id,
@@ -63,7 +68,7 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         flushed=extension.flushed_end if extension else -1,
         priority=header.election_priority,
         is_ill=bool(extension and extension.disk_problem),
-        timeout_ms=header.heartbeat_timeout_mills,
+        timeout_ms=min(header.heartbeat_timeout_mills, HEARTBEAT_TIMEOUT_MAX_MS),
         address=(header.broker_addr or "")[:_ADDRESS_MAX],
         begin=extension.begin if extension else UNTOLD,
     )

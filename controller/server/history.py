@@ -108,7 +108,9 @@ def _is_quiet(event: SetEvent) -> bool:
 
 def _command_text(command: Command) -> str:
     name = type(command).__name__
-    return f"{name} by {command.trigger.value}" if isinstance(command, Elect) else name
+    if not isinstance(command, Elect):
+        return name
+    return f"{name} by {command.trigger.value}{', unclean' * command.is_unclean}"
 
 
 def _event_text(event: SetEvent | str) -> str:

@@ -73,7 +73,7 @@ class OtherControllers:
                     self._leader_until = now + _FRESH_S
                 if is_fresh or now >= self._peers_until:
                     records = await run(CallKind.OTHER, store.scan, PEERS)
-                    self._peers = tuple(map(_text, records))
+                    self._peers = tuple(_text(one) for one in records if not one.damage)
                     self._peers_until = now + _PEERS_FRESH_S
             except PystoreError:
                 # The caller learns that the leader is unknown, and asks again.

@@ -33,7 +33,9 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
             "HOSTS for several"
         )
     if settings.store:
-        return lambda: LmdbStore(settings.store, poll_s=_POLL_S)
+        return lambda: LmdbStore(
+            settings.store, map_bytes=settings.store_map_bytes, poll_s=_POLL_S
+        )
     try:
         from pystore.records.zookeeper_store import ZookeeperStore  # noqa: PLC0415
     except ImportError as error:

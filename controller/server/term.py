@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
+from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.authority import LEASE_MS, Authority
 from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.liveness.leases import Leases
 from pystore.controller.model.commands import Command, NoteRefusal, StepDown
-from pystore.controller.model.decision import Rejected
+from pystore.controller.model.decision import CommandResult, Rejected
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
@@ -30,7 +31,7 @@ from pystore.controller.server.last_refusals import LastRefusals
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
 from pystore.controller.server.store_threads import CallKind, StoreThreads
-from pystore.controller.server.sweep import due_commands
+from pystore.controller.server.sweep import SilentBrokers, due_commands
 from pystore.errors import (
     PystoreError,
     SessionLostError,
@@ -110,6 +111,7 @@ class LeaderTerm:
         self._draw = draw
         self._say = say
         self._leases = Leases(authority)
+        self._silent = SilentBrokers()
         self._urgent: set[SetKey] = set()
         self._wake = asyncio.Event()
         self._busy: dict[SetKey, asyncio.Task[None]] = {}
@@ -206,9 +208,19 @@ class LeaderTerm:
             self.facts(state),
             lease_left_ms=lambda one: self._leases.left_ms(names, one, now_ns),
             refusal=self._refusals.last(state),
+            space=self.sets.space,
             pending=(type(one).__name__ for one in self.sets.pending(names)),
             history=self.history.rows(names),
         )
+
+    def foresee(self, names: SetKey, command: Command) -> tuple[CommandResult, Facts]:
+        """
+        Returns the decision on a command at this moment, which is not committed, and
+        the facts that it was decided with.
+        """
+        state = self.sets.state(names)
+        facts = self.facts(state)
+        return decide(state, command, facts), facts
 
     async def ask(
         self, names: SetKey, command: Command, requester: str = ""
@@ -348,13 +360,16 @@ class LeaderTerm:
         due_ns = self._leases.due_ns(state)
         if due_ns is not None and due_ns > now_ns:
             heappush(self._due, (due_ns, state.key))
+        facts = self.facts(state)
         commands = due_commands(
             state,
-            self.facts(state),
+            facts,
             leases_are_over=due_ns is not None and due_ns <= now_ns,
             commits_ends=commits_ends,
         )
-        self._start(state.key, list(commands))
+        limit_ms = self._settings().drop_unlisted_broker_after
+        silent = self._silent.due(state, facts, limit_ms, now_ns)
+        self._start(state.key, [*commands, *silent])
 
     def _start(self, names: SetKey, commands: Sequence[Command]) -> None:
         if names in self._busy:

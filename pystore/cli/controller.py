@@ -58,6 +58,12 @@ Example: with the name server of brokers and clients
 )
 @click.option("--store", metavar="DIR", help="Directory of its records, for one host.")
 @click.option(
+    "--store-map-bytes",
+    "storeMapBytes",
+    metavar="N",
+    help="Largest size of --store; by default 1 GiB.",
+)
+@click.option(
     "--zookeeper", metavar="HOSTS", help="Servers of its records, for several hosts."
 )
 @click.option(

@@ -11,6 +11,8 @@ from pystore.errors import InvalidError
 __all__ = ["exposure_warning", "parse_address", "parse_listen_address"]
 
 _PORT_MAX = (1 << 16) - 1
+_HOST_MAX = 253
+_SHOWN = 100
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -25,7 +27,26 @@ def parse_address(text: str) -> tuple[str, int]:
         raise InvalidError(f"{text!r} is no HOST:PORT")
     if not 0 < port <= _PORT_MAX:
         raise InvalidError(f"{text!r}: a port is within 1 and {_PORT_MAX}")
+    if not _is_host(host):
+        raise InvalidError(
+            f"{text[:_SHOWN]!r}: what is before the port is no name of a host: a label "
+            "has 1 to 63 characters, a name 253"
+        )
     return host, port
+
+
+def _is_host(host: str) -> bool:
+    """
+    Returns whether a resolver takes a host: for others Python raises a `UnicodeError`
+    or a `ValueError` when it connects.
+    """
+    if len(host) > _HOST_MAX or " " in host or not host.isprintable():
+        return False
+    try:
+        return len(host.encode("idna")) <= _HOST_MAX
+    except UnicodeError:
+        # An empty or too long label, or half of a surrogate pair.
+        return False
 
 
 def parse_listen_address(text: str) -> tuple[str, int]:

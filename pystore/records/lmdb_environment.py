@@ -34,6 +34,7 @@ from pystore.fs.lmdb_file import allocate_lock_file
 from pystore.fs.lmdb_snapshot import snapshot
 from pystore.records.lmdb_owners import LmdbOwners
 from pystore.records.lmdb_row import NO_HOLDER, Row
+from pystore.records.record_store import StoreSpace
 
 __all__ = ["MAP_BYTES", "LmdbEnvironment", "LmdbRead"]
 
@@ -98,15 +99,23 @@ class LmdbRead:
         row = Row.decode(key, bytes(stored), self._where)
         return row if self.is_there(row) else None
 
-    def rows(self, start: bytes) -> Iterator[tuple[bytes, Row]]:
+    def rows(self, start: bytes) -> Iterator[tuple[bytes, Row, str]]:
         """
-        Yields keys and rows from a key on, with the rows of dead holders.
+        Yields keys and rows from a key on, with the rows of dead holders, and for each
+        why it is damaged; empty: it is not.
         """
         cursor = self.transaction.cursor()
         if cursor.set_range(start):
             for key, stored in cursor:
                 raw = bytes(key)
-                yield raw, Row.decode(raw, bytes(stored), self._where)
+                yield raw, *self._decoded(raw, bytes(stored))
+
+    def _decoded(self, key: bytes, stored: bytes) -> tuple[Row, str]:
+        try:
+            return Row.decode(key, stored, self._where), ""
+        except FormatError as error:
+            # One damaged row must not hide the others.
+            return Row.salvage(stored), str(error)
 
 
 class LmdbEnvironment:
@@ -233,14 +242,33 @@ class LmdbEnvironment:
                 self.owners.take(taken)
                 number = taken
                 view.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
-                for key, row in list(view.rows(b"\x01")):
-                    if not view.is_there(row):
-                        view.transaction.delete(key)
+                dead = [
+                    key
+                    for key, row, damage in view.rows(b"\x01")
+                    if not damage and not view.is_there(row)
+                ]
+                for key in dead:
+                    view.transaction.delete(key)
         except BaseException:
             # Any error, also of the commit: the number stays free for another owner.
             self.owners.give(number)
             raise
         return number
+
+    def measure(self) -> StoreSpace:
+        """
+        Returns the bytes of the pages in use, and of the map.
+
+        Raises:
+            StorageError: LMDB refused.
+        """
+        try:
+            stat, info = self.environment.stat(), self.environment.info()
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            raise self._refused("read", error) from error
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return StoreSpace(pages * stat["psize"], info["map_size"])
 
     @contextmanager
     def reading(self) -> Iterator[LmdbRead]:
@@ -298,7 +326,8 @@ class LmdbEnvironment:
             size = self.environment.info()["map_size"]
             return FullError(
                 f"cannot {doing} {where}: its {size} bytes are full, nothing was "
-                "changed: close it and open it with a larger map_bytes",
+                "changed: close it and open it with a larger map_bytes (of a "
+                "controller: storeMapBytes)",
                 errno=errno.ENOSPC,
                 path=where,
             )

@@ -46,6 +46,15 @@ class Row:
         return xxhash.xxh3_64_digest(key + content) + content
 
     @classmethod
+    def salvage(cls, stored: bytes) -> Row:
+        """
+        Returns what a damaged stored form seems to hold.
+        """
+        content = stored[_PROOF_BYTES:].ljust(_HEAD.size, b"\0")
+        version, holder = _HEAD.unpack_from(content)
+        return cls(version, holder, content[_HEAD.size :])
+
+    @classmethod
     def decode(cls, key: bytes, stored: bytes, path: str) -> Row:
         """
         Decodes a stored form.

@@ -21,7 +21,7 @@ from pystore.records.leadership import Leadership, Made
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
 from pystore.records.lmdb_row import NO_HOLDER, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
-from pystore.records.record_store import StoredRecord
+from pystore.records.record_store import StoredRecord, StoreSpace
 from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]
@@ -82,11 +82,12 @@ class LmdbStore:
         found: list[StoredRecord] = []
         start, past = check_bound(prefix), check_bound(after)
         with self._call() as space, space.reading() as view:
-            for key, row in view.rows(max(start, past, _FIRST)):
+            for key, row, damage in view.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:
                     break
-                if key > past and view.is_there(row):
-                    found.append(StoredRecord(key.decode(), row.value, row.version))
+                if key > past and (damage or view.is_there(row)):
+                    text = key.decode(errors="replace" if damage else "strict")
+                    found.append(StoredRecord(text, row.value, row.version, damage))
         return found
 
     def commit(self, ops: Sequence[Op]) -> int | None:
@@ -109,6 +110,13 @@ class LmdbStore:
             if last != token or left_s <= 0:
                 return last
             self._ended.wait(min(self._poll_s, left_s))
+
+    def measure(self) -> StoreSpace:
+        """
+        See `BoundedStore.measure`.
+        """
+        with self._call() as space:
+            return space.measure()
 
     def campaign(self, path: str, name: str) -> Term:
         """

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pystore.records.ops import Op
 from pystore.records.term import Term
 
-__all__ = ["RecordStore", "StoredRecord"]
+__all__ = ["BoundedStore", "RecordStore", "StoreSpace", "StoredRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,44 @@ class StoredRecord:
         key: as committed.
         value: any bytes.
         version: of the commit that wrote it last.
+        damage: why key, value and version may be wrong, one line; empty: they are
+            right. Only `RecordStore.scan` returns damaged records.
     """
 
     key: str
     value: bytes
     version: int
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpace:
+    """
+    The space of a store.
+
+    Attributes:
+        used: by its records, in bytes.
+        size: that they may use at most.
+    """
+
+    used: int
+    size: int
+
+
+@runtime_checkable
+class BoundedStore(Protocol):
+    """
+    A record store of a fixed largest size.
+    """
+
+    def measure(self) -> StoreSpace:
+        """
+        Returns its space.
+
+        Raises:
+            StorageError: the operating system refused.
+        """
+        ...
 
 
 class RecordStore(Protocol):
@@ -64,8 +97,9 @@ class RecordStore(Protocol):
         """
         Returns records in the order of their keys' UTF-8.
 
-        Each is as new as with `get`. In LMDB and memory all are from one moment, in
-        ZooKeeper they may be from different ones.
+        A damaged record, for which `get` raises a `FormatError`, is returned as such:
+        it must not hide the others. Each is as new as with `get`. In LMDB and memory
+        all are from one moment, in ZooKeeper they may be from different ones.
 
         Args:
             prefix: of each key.

@@ -1,8 +1,10 @@
 """
 One connection of a server or a client: both sides may send requests.
 
-Requests of a peer are carried out concurrently and answered in any order. A connection
-stops reading from a peer that does not read its answers, and closes if that lasts.
+Requests of a peer are carried out concurrently and answered in any order. Those whose
+handler waits for nothing, as for heartbeats, are answered at once, however many others
+are pending. A connection stops reading from a peer that does not read its answers, and
+closes if that lasts.
 Bytes that are not a frame close the connection, because the start of the next frame is
 unknown.
 
@@ -14,6 +16,7 @@ Source: formats 3.1, 3.6, client protocol 0; docs/remoting.md.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -63,6 +66,14 @@ class ConnectionOwner:
     )
 
 
+def _size(request: RemotingCommand) -> int:
+    """
+    Returns about how many bytes a decoded request takes.
+    """
+    fields = sum(len(name) + len(text) for name, text in request.ext_fields.items())
+    return len(request.body) + len(request.remark or "") + fields
+
+
 class Connection(asyncio.BufferedProtocol):
     """
     A connection as a protocol of `asyncio`.
@@ -78,10 +89,13 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         limits = owner.limits
-        self._reader = CommandReader(limits.frame_bytes_max, limits.header_bytes_max)
+        self._reader = CommandReader(limits.received_bytes_max, limits.header_bytes_max)
         self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._next_opaque = 0
         self._in_flight = 0
+        # Those of the peer that may not run yet.
+        self._waiting: deque[tuple[Handling, RemotingCommand]] = deque()
+        self._waiting_bytes = 0
         self._active_at = self._loop.time()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -166,6 +180,9 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
         for name in list(self._timers):
             self._disarm(name)
+        for waited, _ in self._waiting:
+            waited.close()
+        self._waiting.clear()
         for call in self._calls.values():
             if not call.done():
                 call.set_exception(
@@ -198,8 +215,10 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _may_read(self) -> bool:
+        limits = self._owner.limits
         return (
-            self._in_flight < self._owner.limits.requests_max
+            len(self._waiting) < limits.waiting_max
+            and self._waiting_bytes < limits.waiting_bytes_max
             and self._writable.is_set()
         )
 
@@ -212,17 +231,26 @@ class Connection(asyncio.BufferedProtocol):
         handler = self._owner.handlers.get(command.code)
         if handler is None:
             self._answer(command, unknown_code_reply(command.code))
-        elif len(self._owner.running) >= self._owner.limits.running_max:
-            self._answer(
-                command, Reply(ResponseCode.SYSTEM_BUSY, "too many requests at once")
-            )
         else:
             self._carry_out(handler, command)
 
     def _carry_out(self, handler: Handler, request: RemotingCommand) -> None:
         found = begin(handler, request, self, self._say)
         if isinstance(found, Reply):
+            # A heartbeat, above all: it neither counts nor waits.
             self._answer(request, found)
+        elif self._in_flight < self._owner.limits.requests_max:
+            self._start(found, request)
+        else:
+            self._waiting.append((found, request))
+            self._waiting_bytes += _size(request)
+
+    def _start(self, found: Handling, request: RemotingCommand) -> None:
+        if len(self._owner.running) >= self._owner.limits.running_max:
+            found.close()
+            self._answer(
+                request, Reply(ResponseCode.SYSTEM_BUSY, "too many requests at once")
+            )
             return
         self._in_flight += 1
         task = self._loop.create_task(self._serve(found, request))
@@ -241,8 +269,13 @@ class Connection(asyncio.BufferedProtocol):
         handling.close()
         self._owner.running.discard(task)
         self._in_flight -= 1
-        if not self.is_closed:
-            self._read()
+        if self.is_closed:
+            return
+        while self._waiting and self._in_flight < self._owner.limits.requests_max:
+            waited, request = self._waiting.popleft()
+            self._waiting_bytes -= _size(request)
+            self._start(waited, request)
+        self._read()
 
     def _say(self, line: str) -> None:
         self._owner.say(f"{self.peer}, {line}")
@@ -387,7 +420,7 @@ class Connection(asyncio.BufferedProtocol):
         idle_ms = (self._loop.time() - self._active_at) * 1000
         if idle_ms < timeout_ms:
             self._arm("idle", timeout_ms - idle_ms, self._check_idle)
-        elif self._calls or self._in_flight:
+        elif self._calls or self._in_flight or self._waiting:
             self._arm("idle", timeout_ms, self._check_idle)
         else:
             self.close()

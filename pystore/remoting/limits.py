@@ -20,12 +20,17 @@ class RemotingLimits:
     The bounds of memory and waiting. All are at least 1.
 
     Attributes:
-        frame_bytes_max: the longest frame, in and out.
+        frame_bytes_max: the longest frame that is sent.
+        received_bytes_max: the longest frame that is read.
         header_bytes_max: the longest header that is read.
         write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
-        requests_max: of one peer at once; more are not read. Also the number of
-            commands that are read from one peer before the others have their turn.
+        requests_max: of one peer at once; more wait. Also the number of commands that
+            are read from one peer before the others have their turn.
+        waiting_max: requests of one peer that wait for its earlier ones, so that its
+            heartbeats pass them; more are not read.
+        waiting_bytes_max: of them; more are not read.
         running_max: pending requests of all peers; more are answered with SYSTEM_BUSY.
+            A request whose handler is a plain function is never pending.
         calls_max: our unanswered calls per connection.
         connections_max: of a server; more are closed at once.
         connect_timeout_ms: for a connection to a peer.
@@ -40,9 +45,12 @@ class RemotingLimits:
     """
 
     frame_bytes_max: int = FRAME_BYTES_MAX
+    received_bytes_max: int = FRAME_BYTES_MAX
     header_bytes_max: int = HEADER_BYTES_MAX
     write_bytes_max: int = 64 << 10
     requests_max: int = 64
+    waiting_max: int = 1024
+    waiting_bytes_max: int = 1 << 20
     running_max: int = 4096
     calls_max: int = 1024
     connections_max: int = 20_000

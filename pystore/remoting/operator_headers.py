@@ -17,7 +17,9 @@ from pystore.remoting.fields import Int32, Int64
 __all__ = [
     "ChangeBrokerRequest",
     "ChangeElectionsRequest",
+    "DeleteBrokerSetRequest",
     "DescribeBrokerSetRequest",
+    "ElectUncleanRequest",
     "HandOverRequest",
     "HandOverResponse",
     "ReadmitBrokerRequest",
@@ -72,6 +74,33 @@ class ReadmitBrokerRequest:
     broker_name: str
     broker_id: Int64
     cluster_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBrokerSetRequest:
+    """
+    7106: removes the record of a set without live brokers. The cluster is required: a
+    set with a wrong cluster may have the name of another one.
+    """
+
+    broker_name: str
+    cluster_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElectUncleanRequest:
+    """
+    7107: elects a broker whose log may lack acknowledged records, in one set.
+
+    Attributes:
+        is_confirmed: otherwise nothing is changed, and the answer says what would be
+            lost.
+    """
+
+    broker_name: str
+    broker_id: Int64
+    cluster_name: str = ""
+    is_confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

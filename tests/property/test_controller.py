@@ -19,6 +19,8 @@ from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
     Clean,
+    DeleteSet,
+    DropUnlisted,
     Elect,
     EndLeases,
     Readmit,
@@ -221,6 +223,22 @@ class Histories(RuleBasedStateMachine):
         An operator vouches for a store.
         """
         self.brokers.ask(Readmit(broker_id))
+
+    @rule()
+    def delete(self) -> None:
+        """
+        An operator deletes the set, if no broker is alive.
+        """
+        self.brokers.ask(DeleteSet())
+
+    @rule(broker_id=ids)
+    def drop(self, broker_id: int) -> None:
+        """
+        A broker was silent for long; those that were listed stay.
+        """
+        before = self.brokers.state
+        self.brokers.ask(DropUnlisted(frozenset({broker_id})))
+        assert before.listed == self.brokers.state.listed
 
     @rule(epoch=st.integers(0, 9))
     def end_leases(self, epoch: int) -> None:

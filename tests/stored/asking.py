@@ -115,8 +115,11 @@ def set_facts(address: str) -> dict[str, Any]:
     at = ("-a", address)
     described = run_json("admin", "describeBrokerSet", *at, "-bn", "set")
     del described["leaseMillis"]
+    # What later releases tell.
+    for name in ("recordBytes", "recordBytesMax"):
+        del described[name]
     for one in described["brokers"]:
-        # A later release tells them.
-        del one["haAddress"], one["beginOffset"], one["filling"]
+        for name in ("haAddress", "beginOffset", "filling"):
+            del one[name]
     in_sync = run_json("admin", "getSyncStateSet", *at, "-b", "set")
     return {"describeBrokerSet": described, "getSyncStateSet": in_sync}

@@ -38,7 +38,6 @@ LONG: dict[str, str] = {}
 SMALL = {
     "pystore/store/delays.py": "one rule of delayed records, tested alone",
     "controller/decide/note.py": "one command, one file, as beside it",
-    "controller/server/last_refusals.py": "a bounded table, tested alone",
     "controller/server/record_store.py": "the choice of a backend, below the command",
     "ha/master/send_times.py": "a bounded table, tested alone",
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",

@@ -14,7 +14,12 @@ from pystore.cli.admin.controllers import (
 )
 from pystore.cli.admin.describe import describe_broker_set, get_broker_set_history
 from pystore.cli.admin.epochs import get_broker_epoch
-from pystore.cli.admin.policy import change_broker, change_elections, readmit_broker
+from pystore.cli.admin.policy import (
+    change_broker,
+    change_elections,
+    delete_broker_set,
+    readmit_broker,
+)
 from pystore.cli.admin.sets import (
     clean_broker_metadata,
     elect_master,
@@ -59,5 +64,6 @@ for command in (
     change_broker,
     change_elections,
     readmit_broker,
+    delete_broker_set,
 ):
     admin.add_command(command)

@@ -21,9 +21,9 @@ from pystore.cli.lib.output import echo_json, pairs_text, table_text
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.json_body import parse_body, read_object
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
-from pystore.text import count_text
+from pystore.text import count_text, size_text
 
-__all__ = ["describe_broker_set", "get_broker_set_history"]
+__all__ = ["describe_broker_set", "get_broker_set_history", "show_unclean"]
 
 _controllers = addresses_option(
     "-a",
@@ -83,9 +83,11 @@ def _text(found: dict[str, Any]) -> str:
         ("elections", _elections_text(found)),
         ("last refusal", _refusal_text(found.get("lastRefusal"))),
     ]  # fmt: skip
+    if found.get("recordBytesMax"):
+        used, most = found["recordBytes"], found["recordBytesMax"]
+        pairs.append(("record store", f"{size_text(used)} of {size_text(most)}"))
     pairs += [
-        ("loss", f"epoch {one['epoch']}, {one['cause']}: "
-         f"{count_text(one['startOffset'])} to {count_text(one['endOffset'])}")
+        ("loss", f"epoch {one['epoch']}, {one['cause']}: {_range_text(one)}")
         for one in found["losses"]
     ]  # fmt: skip
     header = ("id", "address", "alive", "in sync", "epoch", "end")
@@ -173,3 +175,42 @@ def get_broker_set_history(
     if not rows:
         click.echo("no decisions since this controller became the leader")
     return DONE
+
+
+def show_unclean(body: bytes, *, as_json: bool) -> int:
+    """
+    Prints what an unclean election loses, the answer to 7107, and returns the exit
+    code: 1 if it was not confirmed, so nothing was changed.
+    """
+    found = read_object(parse_body(body), "7107's answer")
+    is_done = found["elected"]
+    if as_json:
+        echo_json(found)
+        return DONE if is_done else BAD
+    set_text = f"{found['brokerName']} of {found['clusterName']}"
+    lost = [_range_text(one) for one in found["losses"]]
+    pairs = [
+        ("broker set", set_text + ("" if is_done else " (nothing was changed)")),
+        ("master" if is_done else "would be master", f"broker {found['brokerId']}"),
+        ("lost" if is_done else "would be lost", "\n".join(lost) or "nothing known"),
+    ]
+    if not is_done:
+        pairs.append(("to do", "start a broker with a longer log; or accept the loss "
+                      "with --yes"))  # fmt: skip
+    rows = [
+        (
+            str(one["brokerId"]),
+            one["role"],
+            "yes" if one["alive"] else "no",
+            str(one["epoch"]) if one["epoch"] >= 0 else "-",
+            count_text(one["endOffset"]) if one["endOffset"] >= 0 else "-",
+        )
+        for one in found["ends"]
+    ]
+    columns = ("id", "role", "alive", "epoch", "largest end")
+    click.echo(f"{pairs_text(pairs)}\n\n{table_text(columns, rows)}")
+    return DONE if is_done else BAD
+
+
+def _range_text(one: dict[str, Any]) -> str:
+    return f"{count_text(one['startOffset'])} to {count_text(one['endOffset'])}"

@@ -19,10 +19,16 @@ from pystore.remoting.codes import RequestCode
 from pystore.remoting.operator_headers import (
     ChangeBrokerRequest,
     ChangeElectionsRequest,
+    DeleteBrokerSetRequest,
     ReadmitBrokerRequest,
 )
 
-__all__ = ["change_broker", "change_elections", "readmit_broker"]
+__all__ = [
+    "change_broker",
+    "change_elections",
+    "delete_broker_set",
+    "readmit_broker",
+]
 
 _controllers = addresses_option(
     "-a",
@@ -148,6 +154,36 @@ def readmit_broker(
     ask_leader(controllers, RequestCode.READMIT_BROKER, header)
     changed: dict[str, int | bool | None] = {"readmitted": True}
     return _done(f"broker {broker_id} of {name}", name, changed, as_json=as_json)
+
+
+@click.command(
+    "deleteBrokerSet",
+    short_help="Remove the record of a set.",
+    epilog="\b\nExample: a broker had a wrong cluster name once\n  pystore admin "
+    "deleteBrokerSet -a 127.0.0.1:9878 -c rgi -bn broker-a\n",
+)
+@_controllers
+@set_option
+@click.option(
+    "-c",
+    "--clusterName",
+    "cluster",
+    required=True,
+    metavar="NAME",
+    help="Cluster of the set.",
+)
+@json_option
+def delete_broker_set(
+    controllers: tuple[str, ...], *, name: str, cluster: str, as_json: bool
+) -> int:
+    """
+    Remove a set whose brokers never come back; none of them may be alive. The next
+    broker id and the epochs stay known: they continue if the name is used again.
+    """
+    header = DeleteBrokerSetRequest(name, cluster)
+    ask_leader(controllers, RequestCode.DELETE_BROKER_SET, header)
+    changed: dict[str, int | bool | None] = {"deleted": True}
+    return _done(f"broker set {name} of {cluster}", name, changed, as_json=as_json)
 
 
 def _done(

@@ -16,6 +16,7 @@ from pystore.cli.admin.client import (
     cluster_option,
     set_option,
 )
+from pystore.cli.admin.describe import show_unclean
 from pystore.cli.lib.exit_codes import DONE
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json, pairs_text, table_text
@@ -29,6 +30,7 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields
 from pystore.remoting.json_body import parse_body, read_list, read_object
+from pystore.remoting.operator_headers import ElectUncleanRequest
 from pystore.remoting.replica_bodies import (
     BrokerReplicas,
     ReplicaIdentity,
@@ -185,6 +187,15 @@ def _rows(one: BrokerReplicas) -> Iterator[tuple[str, ...]]:
     "-b", "--brokerId", "broker_id", type=click.IntRange(1), required=True, metavar="N"
 )
 @cluster_option
+@click.option(
+    "--unclean",
+    "is_unclean",
+    is_flag=True,
+    help="Also if its log lacks acknowledged records: show which; --yes elects it.",
+)
+@click.option(
+    "--yes", "is_confirmed", is_flag=True, help="Accept the loss that --unclean shows."
+)
 @json_option
 def elect_master(
     controllers: tuple[str, ...],
@@ -192,11 +203,33 @@ def elect_master(
     name: str,
     broker_id: int,
     cluster: str,
+    is_unclean: bool,
+    is_confirmed: bool,
     as_json: bool,
 ) -> int:
     """
-    Elect this broker and no other: it has to be alive and in sync.
+    Elect this broker and no other: it has to be alive and in sync. With --unclean it
+    has to be alive only, while no other broker that lost nothing is: the range that it
+    lacks is lost, and recorded. Without --yes nothing is changed, and the exit code is
+    1. Controllers of RocketMQ do not support --unclean.
     """
+    if is_unclean:
+        header = ElectUncleanRequest(name, broker_id, cluster, is_confirmed)
+        answer = ask_leader(controllers, RequestCode.ELECT_UNCLEAN, header)
+        return show_unclean(answer.body, as_json=as_json)
+    if is_confirmed:
+        raise click.UsageError("--yes accepts the loss of --unclean: give both")
+    return _elect(controllers, name, broker_id, cluster, as_json=as_json)
+
+
+def _elect(
+    controllers: tuple[str, ...],
+    name: str,
+    broker_id: int,
+    cluster: str,
+    *,
+    as_json: bool,
+) -> int:
     header = ElectMasterRequest(
         cluster, name, broker_id, designate_elect=True, invoke_time=_now_ms()
     )
@@ -269,13 +302,15 @@ def clean_broker_metadata(
     """
     if not with_living and not cluster:
         raise click.UsageError("without -l the cluster is required: give -c NAME")
-    if ids and not all(one.strip().isdecimal() for one in ids.split(";")):
-        raise click.UsageError("-b takes numbers with ; between them")
+    if ids is not None:
+        numbers = [one.strip() for one in ids.split(";") if one.strip()]
+        if not numbers or not all(one.isdecimal() for one in numbers):
+            raise click.UsageError("-b takes numbers with ; between them")
     header = CleanBrokerDataRequest(name, cluster, ids, with_living, _now_ms())
     ask_leader(controllers, RequestCode.CLEAN_BROKER_DATA, header)
     if as_json:
-        numbers = [int(one) for one in (ids or "").split(";") if one]
-        echo_json({"brokerName": name, "clusterName": cluster, "brokerIds": numbers})
+        cleaned = [int(one) for one in (ids or "").split(";") if one.strip()]
+        echo_json({"brokerName": name, "clusterName": cluster, "brokerIds": cleaned})
     else:
         what = f"brokers {ids} of {name}" if ids else f"all brokers of {name}"
         click.echo(f"removed: {what}")

@@ -87,5 +87,7 @@ HEADERS: dict[RequestCode, Headers] = {
     RequestCode.CHANGE_BROKER: Headers(operator.ChangeBrokerRequest),
     RequestCode.CHANGE_ELECTIONS: Headers(operator.ChangeElectionsRequest),
     RequestCode.READMIT_BROKER: Headers(operator.ReadmitBrokerRequest),
+    RequestCode.ELECT_UNCLEAN: Headers(operator.ElectUncleanRequest),
+    RequestCode.DELETE_BROKER_SET: Headers(operator.DeleteBrokerSetRequest),
     RequestCode.TRANSFER_CONTROLLER: Headers(None),
 }

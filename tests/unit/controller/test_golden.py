@@ -111,12 +111,14 @@ def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
     return next((rule for rule, holds in rules.items() if holds), "")
 
 
-def _of_a_cleaning(step: Step, _: SetState, __: Answer) -> str:
+def _of_a_cleaning(step: Step, _: SetState, answer: Answer) -> str:
     fields = step.request["extFields"]
     if fields["isCleanLivingBroker"] == "true":
         return "RMQ-R252"
     if "isMissing" in step.theirs.table:
         return "RMQ-R255"
+    if (step.theirs.code, answer.code) == (0, 2009):
+        return "RMQ-R250"
     master = step.theirs.table.get("masterBrokerId")
     return "RMQ-R256" if master not in {None, *step.theirs.table["brokers"]} else ""
 

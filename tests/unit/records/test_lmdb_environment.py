@@ -96,12 +96,12 @@ def test_the_next_open_removes_the_holds_of_dead_owners(path: Path) -> None:
         kill()
     space = LmdbEnvironment.enter(path, MAP_BYTES)
     with space.reading() as view:
-        assert [b"a", b"b", b"held"] == [k for k, _ in view.rows(b"\1")]
+        assert [b"a", b"b", b"held"] == [k for k, _, _ in view.rows(b"\1")]
         assert view.row(b"held") is None
     space.owners.give(space.begin_owner())
 
     with space.reading() as view:
-        assert [b"a", b"b"] == [key for key, _ in view.rows(b"\1")]
+        assert [b"a", b"b"] == [key for key, _, _ in view.rows(b"\1")]
     space.leave()
 
 

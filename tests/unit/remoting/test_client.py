@@ -10,10 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lib.remoting.peers import ECHO, HANDLERS, HANG, LEAVE
 from lib.remoting.virtual_time_loop import move, run, until
 
-from pystore.errors import ClosedError
+from pystore.errors import ClosedError, InvalidError
+from pystore.net.address import parse_address
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -279,3 +282,44 @@ def test_an_idle_connection_is_closed_and_forgotten() -> None:
             await until(lambda: not client.addresses)
 
     run(main())
+
+
+_HOSTS = [
+    "a" * 64,
+    f"{'a' * 64}.example",
+    "a..b",
+    ".a",
+    "x" * 254,
+    "\u00e4" * 64,
+    "a\0b",
+    "\ud800",
+    "a\x1b[31mb",
+    "a b",
+]
+
+
+@pytest.mark.parametrize("host", _HOSTS, ids=ascii)
+def test_a_host_that_no_name_can_be_is_an_error_of_pystore(host: str) -> None:
+    """
+    Python's resolver raises others, which no caller expects.
+    """
+
+    async def main() -> None:
+        async with RemotingClient() as client:
+            with pytest.raises(InvalidError, match="is no name of a host"):
+                await client.call(f"{host}:1", RemotingCommand(ECHO), 1000)
+
+    run(main())
+
+
+@given(st.text(max_size=70))
+def test_any_text_is_refused_as_a_host_or_can_be_resolved(host: str) -> None:
+    """
+    Resolving begins with these conversions.
+    """
+    try:
+        found, _ = parse_address(f"{host}:1")
+    except InvalidError:
+        # Most texts are none.
+        return
+    assert b"\0" not in found.encode("idna")

@@ -162,6 +162,115 @@ def test_too_many_requests_of_all_peers_are_answered_as_busy() -> None:
     run(main())
 
 
+_BEAT_FIELDS = {"brokerId": "1"}
+
+
+def test_heartbeats_are_served_while_as_many_requests_run_as_may() -> None:
+    """
+    They wait for nothing, so they never count; a busy answer would be a lost lease.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            limits = RemotingLimits()
+            assert 4096 == limits.running_max
+            for _ in range(limits.running_max // limits.requests_max):
+                other = await talk.connect()
+                for opaque in range(limits.requests_max):
+                    other.writer.write(encode_frame(RemotingCommand(HANG, opaque)))
+            peer = await talk.connect()
+            busy = None
+            while busy is None or busy.code != ResponseCode.SYSTEM_BUSY:
+                busy = await peer.ask(RemotingCommand(ECHO, 1))
+            for asked in (peer, other):
+                beat = RemotingCommand(BEAT, 99, ext_fields=_BEAT_FIELDS)
+                answered = await asked.ask(beat)
+                assert answered is not None
+                assert (99, ResponseCode.SUCCESS) == (answered.opaque, answered.code)
+
+    run(main())
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 3, 4])
+def test_heartbeats_of_a_peer_do_not_wait_for_its_other_requests(waiting: int) -> None:
+    """
+    Those that may not run yet wait, in their order, and heartbeats pass them.
+    """
+
+    async def main() -> None:
+        limits = RemotingLimits(requests_max=2, waiting_max=4)
+        async with serving(limits) as talk:
+            peer = await talk.connect()
+            for opaque in range(2):
+                peer.writer.write(encode_frame(RemotingCommand(HANG, opaque)))
+            for opaque in range(2, 2 + waiting):
+                peer.writer.write(encode_frame(RemotingCommand(ECHO, opaque)))
+            beat = RemotingCommand(BEAT, 99, ext_fields=_BEAT_FIELDS)
+            if waiting < limits.waiting_max:
+                answered = await peer.ask(beat)
+                assert answered is not None
+                assert (99, ResponseCode.SUCCESS) == (answered.opaque, answered.code)
+            else:
+                # Nothing more is read: otherwise a peer would take any memory.
+                peer.writer.write(encode_frame(beat))
+                other = await talk.connect()
+                assert await other.ask(RemotingCommand(ECHO, 1))
+            move(5001)
+            expected = {0, 1, *range(2, 2 + waiting)}
+            expected |= {99} if waiting == limits.waiting_max else set()
+            received = [await peer.receive() for _ in expected]
+            assert expected == {one.opaque for one in received if one}
+
+    run(main())
+
+
+def test_large_requests_that_wait_are_not_read_without_bound() -> None:
+    """
+    They count by their bytes, too.
+    """
+
+    async def main() -> None:
+        limits = RemotingLimits(requests_max=1, waiting_bytes_max=1000)
+        async with serving(limits) as talk:
+            peer = await talk.connect()
+            peer.writer.write(encode_frame(RemotingCommand(HANG, 0)))
+            for opaque in (1, 2):
+                request = RemotingCommand(ECHO, opaque, body=bytes(1000))
+                peer.writer.write(encode_frame(request))
+            beat = RemotingCommand(BEAT, 99, ext_fields=_BEAT_FIELDS)
+            peer.writer.write(encode_frame(beat))
+            other = await talk.connect()
+            assert await other.ask(RemotingCommand(ECHO, 1))
+            move(5001)
+            received = [await peer.receive() for _ in range(4)]
+            opaques = [one.opaque for one in received if one]
+            assert {0, 1, 2, 99} == set(opaques)
+            assert 0 == opaques[0]
+
+    run(main())
+
+
+def test_waiting_requests_end_with_their_connection() -> None:
+    """
+    They were never started.
+    """
+
+    async def main() -> None:
+        async with serving(RemotingLimits(requests_max=1)) as talk:
+            peer = await talk.connect()
+            for opaque in range(3):
+                peer.writer.write(encode_frame(RemotingCommand(ECHO, opaque)))
+                peer.writer.write(encode_frame(RemotingCommand(HANG, opaque)))
+            other = await talk.connect()
+            assert await other.ask(RemotingCommand(ECHO, 1))
+            peer.writer.transport.abort()
+            await until(lambda: len(talk.server.connections) == 1)
+            move(5001)
+            assert await other.ask(RemotingCommand(ECHO, 2))
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [

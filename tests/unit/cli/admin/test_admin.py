@@ -105,6 +105,7 @@ def test_an_administrator_manages_a_set(tmp_path: Path) -> None:
                 await _looks(address)
                 await _changes(address)
                 await _cleans(address, brokers)
+                await _deletes(address, brokers)
             finally:
                 for broker in brokers:
                     await broker.die()
@@ -203,6 +204,71 @@ async def _cleans(address: str, brokers: list[SpokenBroker]) -> None:
     assert rows[0]["askedBy"].startswith("127.0.0.1:"), rows
     text = (await _command("getBrokerSetHistory", *at, *name)).stdout
     assert len(rows) == len(text.splitlines())
+
+
+async def _deletes(address: str, brokers: list[SpokenBroker]) -> None:
+    delete = ("deleteBrokerSet", "-a", address, "-bn", "set", "-c", "cluster")
+    assert "brokers 1, 2 are alive" in await _line(*delete)
+    assert "2008" in await _line(*delete[:-1], "elsewhere")
+    for broker in brokers:
+        await broker.die()
+    while (await _command(*delete)).exit_code:
+        await asyncio.sleep(0.05)
+    assert (await _json(*delete))["deleted"]
+    assert "have no broker set" in (
+        await _line("getSyncStateSet", "-a", address, "-b", "set")
+    )
+
+
+def test_an_operator_elects_the_only_survivor_unclean(tmp_path: Path) -> None:
+    """First the range that is lost is shown, and then it is lost and recorded."""
+
+    async def main(address: str) -> None:
+        await _led(address)
+        async with RemotingClient() as client:
+            brokers = await _join(address, client)
+            try:
+                await _elects_unclean(address, brokers)
+            finally:
+                for broker in brokers:
+                    await broker.die()
+
+    with _serving(tmp_path / "records") as address:
+        asyncio.run(main(address))
+
+
+async def _elects_unclean(address: str, brokers: list[SpokenBroker]) -> None:
+    at = ("-a", address, "-bn", "set")
+    elect = ("electMaster", *at, "-b", "3")
+    assert "broker 1 is alive and lacks no acknowledged" in await _line(
+        *elect, "--unclean", "--yes"
+    )
+    assert 2 == (await _command(*elect, "--yes")).exit_code
+    for broker in brokers[:2]:
+        await broker.die()
+    while "--unclean" not in (line := await _line(*elect)):
+        assert "leads too short" in line, line
+        await asyncio.sleep(0.02)
+    before = await _json("describeBrokerSet", *at, exit_code=1)
+    found = await _json(*elect, "--unclean", exit_code=1)
+    lost = {"epoch": 3, "startOffset": 400, "endOffset": 1000, "cause": "unclean"}
+    assert (False, [lost]) == (found["elected"], found["losses"])
+    assert [("member", 1000), ("member", 0), ("not in sync", 400)] == [
+        (one["role"], one["endOffset"]) for one in found["ends"]
+    ]
+    text = (await _command(*elect, "--unclean")).stdout
+    assert "(nothing was changed)" in text
+    assert "400 to 1,000" in text
+    after = await _json("describeBrokerSet", *at, exit_code=1)
+    assert before["masterEpoch"] == after["masterEpoch"]
+    assert [] == after["losses"]
+    found = await _json(*elect, "--unclean", "--yes")
+    assert (True, [lost]) == (found["elected"], found["losses"])
+    after = await _json("describeBrokerSet", *at, exit_code=1)
+    assert (3, [lost]) == (after["masterBrokerId"], after["losses"])
+    rows = (await _json("getBrokerSetHistory", *at))["history"]
+    assert "Elect by operator, unclean" == rows[-1]["command"]
+    assert "2011" in await _line(*elect, "--unclean", "--yes")
 
 
 def test_an_operator_transfers_the_leadership(tmp_path: Path) -> None:
@@ -343,7 +409,7 @@ def test_every_command_shows_an_example() -> None:
     names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
     commands = [line.split()[0] for line in names.strip().splitlines()]
 
-    assert 14 == len(commands)
+    assert 15 == len(commands)
     for name in commands:
         assert f"pystore admin {name} -" in run("admin", name, "--help").stdout.replace(
             "\n   ", ""

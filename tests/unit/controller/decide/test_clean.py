@@ -4,15 +4,23 @@ The removal of brokers from a set (RMQ-R250 to RMQ-R256).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
+from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import (
     ApplyId,
+    ChangeBroker,
     Clean,
+    DeleteSet,
+    DropUnlisted,
     Elect,
     GetNextId,
     Readmit,
     Register,
+    StepDown,
     Trigger,
 )
 from pystore.controller.model.replica import LogStanding
@@ -22,8 +30,9 @@ from pystore.controller.model.replies import (
     NextBrokerId,
     RegistrationReply,
 )
+from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
-from pystore.replicaset import ids_of
+from pystore.replicaset import NO_SET, ids_of
 
 
 def _three(*in_sync: int) -> Brokers:
@@ -54,6 +63,29 @@ def test_live_brokers_are_cleaned_only_on_explicit_request() -> None:
     brokers.do(_clean(2, with_living=True), Done)
     assert [1, 3] == [one.broker_id for one in brokers.state.replicas]
     assert {1} == ids_of(brokers.state.agreed.members)
+
+
+@pytest.mark.parametrize("has_master", [True, False])
+@pytest.mark.parametrize("alive", [(1, 2, 3), (2,), ()])
+@pytest.mark.parametrize("named", [(), (1, 2, 3), (2,)])
+def test_no_live_broker_is_cleaned_without_the_flag(
+    named: tuple[int, ...], alive: tuple[int, ...], *, has_master: bool
+) -> None:
+    """Also while the set has no master: between two masters, or by manual elections."""
+    brokers = _three(2)
+    dead = [number for number in (1, 2, 3) if number not in alive]
+    brokers.die(*dead, has_ended=True)
+    if not has_master:
+        brokers.do(StepDown(brokers.master, brokers.state.epoch), Done)
+    before = brokers.state
+    brokers.ask(_clean(*named))
+
+    gone = {one.broker_id for one in before.replicas} - {
+        one.broker_id for one in brokers.state.replicas
+    }
+    assert set() == gone & set(alive)
+    if not alive and not has_master and not named:
+        assert {1, 2, 3} == gone
 
 
 def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
@@ -128,3 +160,79 @@ def test_a_cleaned_broker_returns_with_its_id_after_a_re_admission() -> None:
     assert told.standing is LogStanding.RESTARTED
     assert {1} == ids_of(brokers.state.listed)
     assert () == brokers.state.tombstones
+
+
+def test_a_set_with_a_live_broker_is_not_deleted() -> None:
+    """It would register again at once, with an id that nothing knows any more."""
+    brokers = _three(2)
+    brokers.die(1, 2)
+    refusal = brokers.refused(DeleteSet())
+
+    assert (
+        ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        frozenset({3}),
+    ) == (refusal.code, refusal.broker_ids)
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+def test_a_deleted_set_leaves_the_next_id_and_the_epochs(*, is_cleaned: bool) -> None:
+    """Neither goes back if the name is used again; nothing else stays."""
+    brokers = _three(2, 3)
+    master, epoch = brokers.master, brokers.state.epoch
+    set_epoch = brokers.state.agreed.set_epoch
+    brokers.die(1, 2, 3)
+    if is_cleaned:
+        brokers.do(Clean(with_living=True), Done)
+    brokers.do(DeleteSet(), Done)
+
+    state = brokers.state
+    stone = SetState("cluster", "set", state.version, next_id=4, epoch=epoch + 1)
+    assert set_epoch < state.agreed.set_epoch
+    # A lease of the last master may run yet.
+    assert stone == replace(state, agreed=NO_SET, unreleased=frozenset())
+    assert frozenset({master}) == state.unreleased
+    assert len(encode(state)) < 500
+    brokers.do(DeleteSet(), Done)
+    assert state == brokers.state
+
+
+def test_a_deleted_set_is_made_again_above_its_former_epoch() -> None:
+    """A broker of the former set would refuse the roles of a lower one."""
+    brokers = _three(2)
+    epoch = brokers.state.epoch
+    brokers.die(1, 2, 3)
+    brokers.do(DeleteSet(), Done)
+    assert brokers.code(Register(2, "host:2", start(2))) is (
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+    )
+    brokers.join(4, start(1))
+    brokers.elect(4)
+
+    assert brokers.state.epoch > epoch
+    assert brokers.code(ApplyId(2, "host:2;1")) is (
+        ResponseCode.CONTROLLER_BROKER_ID_INVALID
+    )
+
+
+def test_only_silent_brokers_that_were_never_in_a_set_are_dropped() -> None:
+    """No acknowledged message depends on them; a learner is in no set by intention."""
+    brokers = _three(2)
+    for number in (4, 5, 6):
+        brokers.join(number, start(1))
+    brokers.do(ChangeBroker(5, is_learner=True), Done)
+    brokers.die(2, 3, 5, 6)
+    brokers.do(DropUnlisted(frozenset(range(1, 9))), Done)
+
+    assert [1, 2, 4, 5] == [one.broker_id for one in brokers.state.replicas]
+    assert [3, 6] == [one.broker_id for one in brokers.state.tombstones]
+    assert 7 == brokers.state.next_id
+
+
+def test_a_broker_that_left_the_set_is_not_dropped() -> None:
+    """It may have acknowledged messages that nobody else has."""
+    brokers = _three(2)
+    brokers.admit()
+    brokers.die(2)
+    brokers.do(DropUnlisted(frozenset({2})), Done)
+
+    assert brokers.state.replica(2) is not None

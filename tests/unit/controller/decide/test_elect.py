@@ -10,12 +10,15 @@ from lib.controller.broker_set_driver import Brokers, incarnation, start
 from pystore.controller.model.commands import (
     ApplyId,
     ChangePolicy,
+    Clean,
     Elect,
     EndLeases,
+    SeeEnds,
     StepDown,
     Trigger,
 )
 from pystore.controller.model.decision import Rejected
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Done, Election
 from pystore.remoting.codes import ResponseCode
 
@@ -197,3 +200,69 @@ def test_only_the_present_master_hands_over(other: str) -> None:
     assert isinstance(rejected, Rejected)
     assert ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH == rejected.code
     assert 1 == brokers.master.broker_id
+
+
+UNCLEAN = Elect(Trigger.OPERATOR, 3, is_unclean=True)
+
+
+def _survivor(gone: str) -> Brokers:
+    """
+    Returns a set of which only broker 3 is alive, at 90 of 100 bytes, outside the set.
+    """
+    brokers = _pair()
+    brokers.join(3, start(1))
+    for number, end in ((1, 100), (2, 100), (3, 90)):
+        brokers.reach(number, 1, end)
+    if gone == "candidates":
+        brokers.die(1, has_ended=True)
+        brokers.elect(2)
+        brokers.register(1, start(2, end=100, epoch=1))
+    if gone != "unrecorded":
+        # Otherwise only the last heartbeats tell the ends.
+        brokers.ask(SeeEnds())
+    if gone == "cleaned":
+        brokers.do(Clean(frozenset({1, 2}), with_living=True), Done)
+    brokers.die(1, 2, has_ended=True)
+    return brokers
+
+
+@pytest.mark.parametrize("gone", ["listed", "unrecorded", "candidates", "cleaned"])
+def test_the_only_survivor_is_elected_unclean_on_request_and_the_loss_recorded(
+    gone: str,
+) -> None:
+    """For one set: unclean elections stay off for all others, and for its next one."""
+    brokers = _survivor(gone)
+    assert brokers.code(Elect(Trigger.OPERATOR, 3)) is (
+        ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+    )
+    brokers.do(UNCLEAN, Election)
+
+    assert 3 == brokers.master.broker_id
+    lost = [(one.start, one.end, one.cause) for one in brokers.state.losses]
+    assert [(90, 100, "unclean")] == lost
+    assert LogEnd(1, 90) == brokers.facts.position(brokers.state.replicas[-1])
+    brokers.die(3)
+    brokers.join(4, start(1))
+    assert brokers.code(Elect(Trigger.OPERATOR, 4)) is (
+        ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+    )
+
+
+@pytest.mark.parametrize("has_master", [True, False])
+def test_no_unclean_election_on_request_while_one_without_loss_is_possible(
+    *, has_master: bool
+) -> None:
+    """It would lose records that a live broker has."""
+    brokers = _pair()
+    brokers.join(3, start(1))
+    brokers.reach(2, 1, 9)
+    if not has_master:
+        brokers.do(StepDown(brokers.master, 1), Done)
+        brokers.die(1)
+    refusal = brokers.refused(UNCLEAN)
+    assert "needs no unclean election" in refusal.reason
+    assert frozenset({1 if has_master else 2}) == refusal.broker_ids
+
+    clean = Elect(Trigger.OPERATOR, 2, is_unclean=True)
+    brokers.do(clean, Election)
+    assert () == brokers.state.losses

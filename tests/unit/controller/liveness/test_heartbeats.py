@@ -4,6 +4,7 @@ The validity of heartbeats.
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,11 @@ from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.model.commands import Elect, Trigger
 from pystore.controller.model.decision import Accepted
 from pystore.controller.model.facts import Facts, LastHeartbeat
+from pystore.controller.model.limits import (
+    CONNECTION_BROKERS_MAX,
+    STRANGERS_MAX,
+    UNLED_BROKERS_MAX,
+)
 from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Election
 from pystore.remoting.codes import ResponseCode
@@ -331,3 +337,87 @@ def test_a_process_may_register_on_the_older_of_its_connections() -> None:
             assert liveness.may_register(SET, 1, process, connection)
             liveness.registered(SET, 1, process, connection)
         liveness.forget(SET, 1)
+
+
+def _strange(count: int, liveness: Heartbeats, *, timeout_ms: int = 60_000) -> None:
+    """
+    As many brokers send one heartbeat each, on connections of their own.
+    """
+    for number in range(count):
+        beat = replace(BEAT, connection=number, timeout_ms=timeout_ms)
+        liveness.receive(("cluster", f"set-{number}"), beat, number)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_brokers_without_a_record_take_a_bounded_memory(*, leads: bool) -> None:
+    """The last ones are kept: a broker sends heartbeats before it registers."""
+    most = STRANGERS_MAX if leads else UNLED_BROKERS_MAX
+    liveness = Heartbeats(lambda *_: False if leads else None)
+    _strange(most + 100, liveness)
+
+    def is_kept(number: int) -> bool:
+        return liveness.heard(("cluster", f"set-{number}"), 1, most + 100) is not None
+
+    assert [False] * 100 == [is_kept(number) for number in range(100)]
+    assert all(is_kept(number) for number in range(100, most + 100))
+
+
+def test_names_that_nobody_registered_do_not_fill_the_memory_for_good() -> None:
+    """Neither the heartbeats nor the heap of their ends."""
+    liveness = Heartbeats(lambda *_: False)
+    _strange(5_000, liveness)
+    tracemalloc.start()
+    try:
+        _strange(20_000, liveness)
+        grown = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    # They replace those of before, of which nothing is traced.
+    assert grown < 3_000 * STRANGERS_MAX
+
+
+def test_a_registered_broker_is_kept_however_many_strangers_are_heard() -> None:
+    """Also if it was silent for long, or was heard before it registered."""
+    liveness = Heartbeats(lambda key, _: key == SET)
+    liveness.receive(SET, replace(BEAT, connection=10**6), 0)
+    _strange(5 * STRANGERS_MAX, liveness)
+
+    assert 1 in liveness.last_heartbeats(SET, SECOND)
+
+
+def test_a_stranger_that_is_heard_again_is_not_the_first_to_go() -> None:
+    """It may register at its next step."""
+    liveness = Heartbeats(lambda *_: False)
+    for number in range(3 * STRANGERS_MAX):
+        liveness.receive(SET, replace(BEAT, connection=10**6, sent_ns=number), number)
+        beat = replace(BEAT, connection=number)
+        liveness.receive(("cluster", f"set-{number}"), beat, number)
+
+    assert liveness.heard(SET, 1, 3 * STRANGERS_MAX) is not None
+
+
+def test_a_new_leader_keeps_the_registered_of_the_brokers_it_heard_before() -> None:
+    """Before, it did not know which they are; a few go with each heartbeat."""
+    leads = False
+    liveness = Heartbeats(lambda key, _: key == SET if leads else None)
+    liveness.receive(SET, replace(BEAT, connection=10**6), 0)
+    _strange(3 * STRANGERS_MAX, liveness)
+    leads = True
+    _strange(6 * STRANGERS_MAX, liveness)
+
+    assert 1 in liveness.last_heartbeats(SET, SECOND)
+    old = [liveness.heard(("cluster", f"set-{one}"), 1, SECOND) for one in range(100)]
+    assert [None] * 100 == old
+
+
+def test_a_connection_carries_the_heartbeats_of_so_many_brokers_only() -> None:
+    """Those that it carries go on."""
+    liveness = Heartbeats()
+    for number in range(1, CONNECTION_BROKERS_MAX + 1):
+        assert liveness.has_room(5, SET, number)
+        liveness.receive(SET, replace(BEAT, broker_id=number), 0)
+
+    assert not liveness.has_room(5, TWIN, 1)
+    assert liveness.has_room(5, SET, 1)
+    assert liveness.has_room(6, TWIN, 1)

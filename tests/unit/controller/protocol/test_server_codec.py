@@ -103,3 +103,16 @@ def test_ids_to_clean_are_numbers() -> None:
             RequestCode.CLEAN_BROKER_DATA, SET | {"brokerControllerIdsToClean": "1,2"}
         )
     assert ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA == refusal.value.code
+
+
+@pytest.mark.parametrize("text", ["", " ", ";", " ; ;"])
+def test_a_list_of_ids_to_clean_without_an_id_is_refused(text: str) -> None:
+    """It does not mean all brokers, as a request without the list does."""
+    fields = SET | {"brokerControllerIdsToClean": text, "isCleanLivingBroker": "true"}
+
+    with pytest.raises(MissingField, match="names no broker") as refusal:
+        asked(RequestCode.CLEAN_BROKER_DATA, fields)
+    assert ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA == refusal.value.code
+    everything = Clean(frozenset(), with_living=True)
+    del fields["brokerControllerIdsToClean"]
+    assert everything == asked(RequestCode.CLEAN_BROKER_DATA, fields).command

@@ -7,14 +7,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from lib.controller.broker_set_driver import start
 
 from pystore.controller.model.codec import encode
-from pystore.controller.model.commands import ApplyId, Command, GetNextId, Register
+from pystore.controller.model.commands import (
+    ApplyId,
+    Command,
+    DeleteSet,
+    GetNextId,
+    Register,
+)
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.state import SetState
+from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.controller.server.store_threads import StoreThreads
@@ -26,6 +33,8 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from pystore.records.lmdb_row import Row
+from pystore.records.lmdb_store import LmdbStore
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.ops import Put
 from pystore.records.record_store import RecordStore
@@ -54,7 +63,7 @@ class Work:
         self.said: list[str] = []
         self.commits = 0
         self.meanwhile: Callable[[], object] | None = None
-        self.store = MemoryStore(self.space, faults=self._fault)
+        self.store: RecordStore = MemoryStore(self.space, faults=self._fault)
         self.term = self.store.campaign(LEADER, "me")
         self.sets = self.again()
 
@@ -285,6 +294,108 @@ def test_a_damaged_record_stops_its_own_set_alone() -> None:
                     await sets.ask(names, GetNextId())
             assert 2 == len(work.said)
             assert 2 == (await sets.ask(("c", "b"), ID)).state.next_id
+
+    run(main)
+
+
+OTHERS = [("cluster", f"set-{number}") for number in range(5)]
+
+
+def _flipped(path: Path, whole: bytes, at: int) -> None:
+    """
+    Flips one byte of a stored row, wherever LMDB has a copy of it.
+    """
+    data = (path / "data.mdb").read_bytes()
+    assert whole in data
+    damaged = bytearray(whole)
+    damaged[at] ^= 0x11
+    (path / "data.mdb").write_bytes(data.replace(whole, bytes(damaged)))
+
+
+@pytest.mark.parametrize("place", ["key", "proof", "version", "magic", "value", "end"])
+def test_one_flipped_byte_in_the_file_stops_one_set_alone(
+    tmp_path: Path, place: str
+) -> None:
+    """LMDB checks nothing; neither opening, campaigning nor loading fails."""
+    path = tmp_path / "records"
+    key, value = set_key(*SET).encode(), encode(SetState(*SET, next_id=7))
+    store = LmdbStore(path)
+    for names in (*OTHERS, SET):
+        _put(store, set_key(*names), encode(SetState(*names, next_id=7)))
+    record = store.get(set_key(*SET))
+    assert record is not None
+    store.close()
+    whole = key + Row(record.version, 0, value).encode(key)
+    places = [len(key) - 1, len(key), len(key) + 9, len(key) + 25, len(whole) - 50]
+    order = ("key", "proof", "version", "magic", "value", "end")
+    _flipped(path, whole, [*places, len(whole) - 1][order.index(place)])
+
+    async def main(work: Work) -> None:
+        work.store = LmdbStore(path)
+        work.term = work.store.campaign(LEADER, "me")
+        work.sets = work.again()
+        try:
+            async with working(work) as sets:
+                for each in OTHERS:
+                    assert 7 == sets.state(each).next_id
+                outcome = await sets.ask(OTHERS[0], ApplyId(7, "h:1;1"))
+                assert 8 == outcome.state.next_id
+                with pytest.raises(FormatError, match="restore or rebuild it"):
+                    await sets.ask(SET, GetNextId())
+                lines = [line for line in work.said if "broker set set of" in line]
+                assert 1 == len(lines)
+        finally:
+            work.store.close()
+
+    run(main)
+
+
+def test_known_sets_continue_in_a_store_that_takes_no_new_ones(tmp_path: Path) -> None:
+    """The rest of the space is theirs; with a larger one new sets are taken again."""
+
+    async def main(work: Work) -> None:
+        work.store = LmdbStore(tmp_path / "records", map_bytes=1 << 18)
+        work.term = work.store.campaign(LEADER, "me")
+        work.sets = work.again()
+        known: list[SetKey] = []
+        refusal = ""
+        try:
+            async with working(work) as sets:
+                while not refusal:
+                    names = ("cluster", f"set-{len(known)}")
+                    try:
+                        await sets.ask(names, ID)
+                        known.append(names)
+                    except FullError as error:
+                        refusal = str(error)
+                assert "larger storeMapBytes" in refusal
+                assert len(known) > 50
+                space = sets.space
+                assert space is not None
+                assert space.size == 1 << 18
+                assert space.size / 2 < space.used < space.size
+                for names in known:
+                    # An id that was allocated is confirmed, and its broker registers.
+                    await sets.ask(names, ID)
+                    for counter in (1, 2):
+                        process = start(counter, end=2**62, epoch=2**30)
+                        outcome = await sets.ask(names, Register(1, "h:1", process))
+                        assert outcome.state.replicas[0].incarnation is not None
+                    with pytest.raises(FullError):
+                        await sets.ask(names, ApplyId(2, "h:2;1"))
+                assert len(known) == len(work.again().names())
+                for names in known:
+                    await sets.ask(names, DeleteSet())
+        finally:
+            work.store.close()
+        work.store = LmdbStore(tmp_path / "records", map_bytes=1 << 19)
+        work.term = work.store.campaign(LEADER, "me")
+        work.sets = work.again()
+        try:
+            async with working(work) as sets:
+                assert 2 == (await sets.ask(("c", "new"), ID)).state.next_id
+        finally:
+            work.store.close()
 
     run(main)
 

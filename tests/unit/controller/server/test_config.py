@@ -147,3 +147,24 @@ def test_all_settings_are_shown_and_read_back() -> None:
     texts, _, _ = settings_of(properties_text(shown(settings)))
 
     assert settings == ControllerConfig().with_texts(texts, is_running=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest", "highest"),
+    [
+        ("scanInactiveMasterInterval", 100, 600_000),
+        ("storeMapBytes", 1 << 20, 1 << 40),
+        ("zookeeperSessionTimeout", 1, (1 << 31) - 1),
+    ],
+)
+def test_numbers_have_bounds(name: str, lowest: int, highest: int) -> None:
+    """A scan of all sets each millisecond, or once in 25 days, helps nobody."""
+    for value in (lowest, highest):
+        text = {name: str(value)}
+        assert (
+            str(value)
+            == shown(ControllerConfig().with_texts(text, is_running=False))[name]
+        )
+    for value in (lowest - 1, highest + 1, -1, 10**30):
+        with pytest.raises(InvalidError, match=f"{lowest} to {highest}"):
+            ControllerConfig().with_texts({name: str(value)}, is_running=False)

@@ -24,7 +24,7 @@ def test_a_change_counts_for_every_controller_and_survives_them() -> None:
         DynamicConfig(ControllerConfig(listen="h:1")),
     )
     one.change(MemoryStore(space), UNCLEAN)
-    one.change(MemoryStore(space), {"scanInactiveMasterInterval": "7"})
+    one.change(MemoryStore(space), {"scanInactiveMasterInterval": "700"})
     other.read(MemoryStore(space))
 
     assert one.now.enable_elect_unclean_master
@@ -32,7 +32,7 @@ def test_a_change_counts_for_every_controller_and_survives_them() -> None:
         ControllerConfig(
             listen="h:1",
             enable_elect_unclean_master=True,
-            scan_inactive_master_interval=7,
+            scan_inactive_master_interval=700,
         )
         == other.now
     )
@@ -58,3 +58,34 @@ def test_settings_of_a_later_version_are_ignored() -> None:
     kept.read(store)
 
     assert ControllerConfig() == kept.now
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"fromTheFuture=1",
+        b"store=elsewhere",
+        b"scanInactiveMasterInterval=1",
+        b"notifyBrokerRoleChanged=perhaps",
+    ],
+)
+def test_one_unusable_setting_drops_no_other_change(line: bytes) -> None:
+    """A later version wrote it, or an earlier one with other bounds; told once."""
+    said: list[str] = []
+    store, kept = MemoryStore(), DynamicConfig(ControllerConfig(), said.append)
+    store.commit([Put(SETTINGS, b"enableElectUncleanMaster=true\n" + line + b"\n")])
+    kept.read(store)
+    kept.read(store)
+
+    assert ControllerConfig(enable_elect_unclean_master=True) == kept.now
+    assert [line.split(b"=")[0].decode()] == [
+        one.removeprefix("the setting ").split("=")[0] for one in said
+    ]
+    kept.change(store, {"notifyBrokerRoleChanged": "false"})
+    assert kept.now.enable_elect_unclean_master
+    assert not kept.now.notify_broker_role_changed
+    record = store.get(SETTINGS)
+    assert record is not None
+    if b"notify" not in line:
+        # The controller that knows it keeps it.
+        assert line in record.value

@@ -58,3 +58,20 @@ def test_a_heartbeat_without_an_id_is_refused() -> None:
     with pytest.raises(MissingField) as refusal:
         heartbeat_of(RemotingCommand(904, ext_fields={"brokerName": "b"}), 1)
     assert ResponseCode.CONTROLLER_INVALID_REQUEST == refusal.value.code
+
+
+@pytest.mark.parametrize("broker_id", [0, -1, -7, -(2**63)])
+def test_a_heartbeat_of_no_possible_id_is_refused(broker_id: int) -> None:
+    """It would be kept as a broker that no set has."""
+    with pytest.raises(MissingField, match=f"broker id {broker_id} is none"):
+        heartbeat_of(
+            RemotingCommand(904, ext_fields=FIELDS | {"brokerId": str(broker_id)}), 1
+        )
+
+
+@pytest.mark.parametrize("asked", [60_000, 60_001, 2**31, 2**62])
+def test_no_heartbeat_is_valid_for_longer_than_a_minute(asked: int) -> None:
+    """A host that lost its power counts as alive for as long."""
+    fields = FIELDS | {"heartbeatTimeoutMills": str(asked)}
+    beat = heartbeat_of(RemotingCommand(904, ext_fields=fields), 1)
+    assert 60_000 == beat.heartbeat.timeout_ms

@@ -8,12 +8,13 @@ from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
     Command,
+    DropUnlisted,
     Elect,
     EndLeases,
     SeeEnds,
     Trigger,
 )
-from pystore.controller.server.sweep import due_commands
+from pystore.controller.server.sweep import SilentBrokers, due_commands
 
 ELECTION = Elect(Trigger.CONTROLLER)
 
@@ -76,3 +77,27 @@ def test_leases_are_waited_for_no_longer_than_they_run() -> None:
     assert [EndLeases(2)] == needed(brokers, leases_are_over=True)
     brokers.ask(EndLeases(2))
     assert [] == needed(brokers, leases_are_over=True)
+
+
+def test_a_broker_that_was_never_in_the_set_is_dropped_after_its_silence() -> None:
+    """Its silence begins when it is first not heard, and ends with a heartbeat."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.elect(1)
+    brokers.join(2, start(1))
+    silent, limit_ms, ms = SilentBrokers(), 1_000, 1_000_000
+
+    def due(at_ms: int, limit_ms: int = limit_ms) -> list[DropUnlisted]:
+        return list(silent.due(brokers.state, brokers.facts, limit_ms, at_ms * ms))
+
+    assert [] == due(0)
+    brokers.die(1, 2)
+    assert [] == due(5_000)
+    assert [] == due(5_999)
+    brokers.register(2, start(2, is_clean=True))
+    assert [] == due(6_500)
+    brokers.die(2)
+    assert [] == due(7_000)
+    assert [] == due(8_000, 0)
+    assert [] == due(9_000)
+    assert [DropUnlisted(frozenset({2}))] == due(10_000)
