@@ -21,7 +21,7 @@ from pystore.controller.model.commands import (
 from pystore.controller.model.decision import Accepted, CommandResult, Rejected
 from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.invariants import regressions, violations
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.replies import CommandReply, Election
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
@@ -40,7 +40,13 @@ def incarnation(counter: int, bits: int = 0) -> Incarnation:
 
 
 def start(
-    counter: int, *, end: int = 0, epoch: int = 0, bits: int = 0, **told: bool
+    counter: int,
+    *,
+    end: int = 0,
+    epoch: int = 0,
+    bits: int = 0,
+    begin: LogBegin = UNTOLD,
+    **told: bool,
 ) -> Recovery:
     """
     Returns the recovery that a process of pystore reports.
@@ -50,6 +56,7 @@ def start(
         boot_id="boot",
         position=LogEnd(epoch, end),
         published_end=end,
+        begin=begin,
         **told,
     )
 

@@ -185,3 +185,55 @@ def test_a_master_that_follows_lets_the_bytes_of_another_in(
     assert handle.ends().published_end == len(block)
     with pytest.raises(FencedError, match="epoch 4 is over"):
         authority.begin(handle, 4, UNLEASED)
+
+
+def test_a_hold_waits_for_admitted_appends_and_is_taken_back(
+    authority: WriteAuthority, handle: LogHandle
+) -> None:
+    """What was admitted is in the log that the next master receives."""
+    authority.begin(handle, 3, running())
+    is_inside, may_go_on = threading.Event(), threading.Event()
+    ends: list[int] = []
+
+    class Slow(list[Message]):
+        def __iter__(self) -> Iterator[Message]:
+            is_inside.set()
+            assert may_go_on.wait(WAIT_S)
+            return super().__iter__()
+
+    def append() -> None:
+        ends.append(authority.append(Slow([message(1)]), Ack.LEADER).end)
+
+    appending = threading.Thread(target=append)
+    holding = threading.Thread(target=authority.hold, args=(3, 2))
+    appending.start()
+    assert is_inside.wait(WAIT_S)
+    holding.start()
+    holding.join(0.05)
+    assert holding.is_alive()
+    with pytest.raises(FencedError, match="handed over to broker 2"):
+        authority.append([message(2)], Ack.LEADER)
+    may_go_on.set()
+    holding.join(WAIT_S)
+    appending.join(WAIT_S)
+    assert [handle.ends().published_end] == ends
+
+    with pytest.raises(FencedError, match="handed over"):
+        authority.append([message(2)], Ack.ALL)
+    authority.renew(3, running())
+    authority.release(3)
+    assert authority.append([message(2)], Ack.LEADER).end > ends[0]
+
+
+def test_a_mastership_that_ended_while_it_was_held_stays_over(
+    authority: WriteAuthority, handle: LogHandle
+) -> None:
+    """The core refuses, too."""
+    authority.begin(handle, 3, running())
+    authority.hold(3, 2)
+    with pytest.raises(FencedError, match="handed over"):
+        authority.hold(3, 2)
+    authority.end(3)
+    authority.release(3)
+    with pytest.raises(FencedError, match="is over"):
+        authority.append([message(1)], Ack.LEADER)
