@@ -12,7 +12,7 @@
 #include "sync.h"
 #include "tail.h"
 
-/* How long a cut waits for the blocks above it (B14), and how often it looks. */
+/* How long a cut waits for blocks above it (B14), and how often it looks. */
 #define HELD_MOST_NS 1000000000
 #define LOOK_NS 1000000
 

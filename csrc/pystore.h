@@ -569,7 +569,7 @@ typedef struct ps_cut_report {
  * between the first and the second. Threads: [serial], all steps and what is
  * between them by one thread; closing by that thread ends the cut as not done.
  * begin:   holds back appends and syncs, checks that `offset` is a record end,
- *          a segment base or 0 (all goes); waits 1 s at most for held blocks. */
+ *          a segment base or 0 (all goes); waits up to 1 s for held blocks. */
 PS_API ps_status ps_log_cut_begin(ps_log *log, uint64_t offset,
                                   ps_error *error);
 /* publish: meta/live: cut offset, generation, both ends; msync. */

@@ -107,7 +107,7 @@ static void release_in_a_pause(void *argument) {
     ps_block_release(released_by_pause);
 }
 
-/* Only a block that is held above the cut, in the segment that stays, is waited
+/* Only a block that is held above the cut in the segment that stays is waited
  * for, and no longer than it is held. */
 static void a_cut_waits_no_longer_than_a_block_is_held(void) {
   store *s = filled(20);
@@ -143,6 +143,26 @@ static void a_cut_whose_copies_are_refused_changes_nothing(void) {
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
   ps_block_release(&block);
   CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
+/* A cut that is given up behind the copies leaves a log that goes on, and
+ * whose readers see what is appended. */
+static void a_cut_that_is_given_up_behind_its_copies_changes_nothing(void) {
+  store *s = filled(5);
+  ps_block block;
+  CHECK(PS_OK,
+        ps_block_acquire(s->log, s->records[4].offset, 90, &block, &s->error));
+  uint8_t copy[90];
+  memcpy(copy, block.data, sizeof copy);
+  CHECK(PS_OK, ps_log_cut_begin(s->log, s->records[2].offset, &s->error));
+  CHECK(1, s->fs->kept_count);
+  CHECK(PS_OK, ps_log_cut_end(s->log, 0, &s->error));
+  for (uint32_t i = 0; i < 9; i++)
+    CHECK(PS_OK, store_append(s, 1200, PS_ACK_SYNCED));
+  CHECK_HOLDS(store_verify(s, ACK_SYNCED));
+  CHECK_BYTES(copy, block.data, sizeof copy);
+  ps_block_release(&block);
   CHECK(0, store_free(s));
 }
 
@@ -312,6 +332,7 @@ CHECK_MAIN(CASE(a_log_can_be_cut_at_every_end),
            CASE(a_held_block_delays_a_cut_by_one_second),
            CASE(a_cut_waits_no_longer_than_a_block_is_held),
            CASE(a_cut_whose_copies_are_refused_changes_nothing),
+           CASE(a_cut_that_is_given_up_behind_its_copies_changes_nothing),
            CASE(held_blocks_never_show_other_bytes),
            CASE(no_block_above_a_running_cut_is_given_out),
            CASE(the_steps_of_a_cut_have_an_order),
