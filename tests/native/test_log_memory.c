@@ -80,6 +80,7 @@ static void a_block_that_a_cut_overtakes_keeps_its_bytes(void) {
   CHECK_TRUE(before_malloc == NULL && s->fs->kept_count == 1);
   memcpy(copy, low.data, sizeof copy);
   CHECK(PS_OK, store_cut(s, 0));
+  CHECK(2, s->fs->kept_count); /* the file system keeps whole files */
   CHECK(PS_OK, store_append(s, RECORD, PS_ACK_LEADER));
   CHECK_BYTES(copy, low.data, sizeof copy);
   ps_block_release(&low);
