@@ -121,24 +121,24 @@ def test_a_master_that_cuts_under_a_reader_is_a_member_again(
     reader's view keeps them, and the incarnation that the set knows stays.
     """
     with stage:
-        first, second = pair(stage)
-        second.decided(Decision(2, Member(3), ""))  # it hears nothing more of 1
-        end = first.log.log().end_offset
+        first = stage.start(1)
+        stage.elect(1, first)
         for number in range(30):
             first.append(message(number), Ack.LEADER)
+        second = stage.start(2)
         stage.controller.agreed = AgreedSet(frozenset({second.me}), 9)
-        held = first.log.store.log.reader.acquire(end, 4000)
+        held = first.log.store.log.reader.acquire(0, 4000)
         shown = bytes(held)
         me, incarnation = first.me, first.log.incarnation
 
-        stage.elect(3, second)
+        stage.elect(2, second)
         stage.controller.wait_for({1, 2})
         assert second.append(message(99), Ack.ALL, WAIT_MS).is_reached
 
         assert shown == bytes(held)
         assert (me, incarnation) == (first.me, first.log.incarnation)
         assert me.incarnation == incarnation
-        assert end < first.log.log().end_offset < end + len(shown)
+        assert 0 < first.log.log().end_offset < len(shown)
     assert shown == bytes(held)
     assert data_of(stage.store(1)) == data_of(stage.store(2))
 
