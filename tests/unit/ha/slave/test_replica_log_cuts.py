@@ -189,6 +189,42 @@ def test_a_held_view_of_a_replica_that_cuts_keeps_its_bytes(
     assert verify_store(slave).verdict == "whole"
 
 
+@pytest.mark.parametrize("is_wiped", [False, True])
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_begin_that_the_system_refuses_is_mended(
+    master: bytes,
+    slave: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_wiped: bool,
+    is_made: bool,
+) -> None:
+    """
+    The empty log begins at the next try, in the same incarnation (B14).
+    """
+    begin, base = LogHandle.begin_at, 3 * SEGMENT
+
+    def refuse(handle: LogHandle, at: int) -> None:
+        if is_made:
+            begin(handle, at)
+        raise StorageError("refused", errno=5)
+
+    with opened(slave) as log:
+        incarnation = log.incarnation
+        if is_wiped:
+            log.carry_out(Append(0, master[:100_000]))
+            log.carry_out(Wipe())
+        with monkeypatch.context() as patched:
+            patched.setattr(LogHandle, "begin_at", refuse)
+            with pytest.raises(StorageError):
+                log.carry_out(Append(base, master[base:]))
+        log.mend()
+
+        log.carry_out(Append(base, master[base:]))
+        assert incarnation == log.incarnation
+        assert (base, len(master)) == (log.log().min_offset, log.log().end_offset)
+    assert verify_store(slave).verdict == "whole"
+
+
 def test_a_cut_that_the_system_refuses_is_mended(
     master: bytes, slave: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
