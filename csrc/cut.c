@@ -7,9 +7,14 @@
 
 #include "control.h"
 #include "error.h"
+#include "keep.h"
 #include "page_words.h"
 #include "sync.h"
 #include "tail.h"
+
+/* How long a cut waits for blocks above it (B14), and how often it looks. */
+#define HELD_MOST_NS 1000000000
+#define LOOK_NS 1000000
 
 #define STEP_NONE 0
 #define STEP_BEGUN 1
@@ -60,24 +65,24 @@ static ps_status check_boundary(ps_log *log, uint64_t offset, ps_error *error) {
   return status;
 }
 
-/* Refuses while a reader holds bytes above the cut; from here on no block
- * above it is given out. */
-static ps_status check_blocks(ps_log *log, uint64_t offset, ps_error *error) {
+/* Waits a while until no reader holds bytes that the cut zeroes; those that are
+ * held on get a private copy. From here on no block above it is given out. */
+static ps_status part_from_blocks(ps_log *log, uint64_t offset,
+                                  ps_error *error) {
+  const ps_env *env = log->env;
   ps_segments *list = &log->segments;
-  uint64_t held = 0;
+  if (ps_keep_is_held(list, offset)) {
+    int64_t until = env->boottime_ns(env->self) + HELD_MOST_NS;
+    while (ps_keep_is_held(list, offset) && env->boottime_ns(env->self) < until)
+      env->pause(env->self, LOOK_NS);
+  }
   pthread_mutex_lock(&list->lock);
-  for (uint32_t i = 0; i < list->count; i++)
-    if (list->items[i]->blocks > 0 && list->items[i]->blocks_end > offset)
-      held = list->items[i]->blocks_end;
-  if (held == 0)
-    log->cut_limit = offset;
+  log->cut_limit = offset;
   pthread_mutex_unlock(&list->lock);
-  if (held == 0)
-    return PS_OK;
-  return ps_fail(error, PS_E_BUSY, offset,
-                 "cannot cut at %" PRIu64 ": a block up to %" PRIu64
-                 " is held, release it first",
-                 offset, held);
+  pthread_mutex_lock(&log->flusher.work);
+  ps_status status = ps_keep_held(list, &log->writer.active, offset, error);
+  pthread_mutex_unlock(&log->flusher.work);
+  return status;
 }
 
 static void release_cut(ps_log *log) {
@@ -103,7 +108,7 @@ static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   if (status == PS_OK)
     status = check_boundary(log, offset, error);
   if (status == PS_OK)
-    status = check_blocks(log, offset, error);
+    status = part_from_blocks(log, offset, error);
   log->cut_offset = offset;
   log->cut_step = STEP_BEGUN;
   atomic_store(&log->cut_owner, ps_this_thread());

@@ -74,6 +74,10 @@ typedef struct ps_env {
   /* Maps the first `size` bytes for reading. Answers a PS_MAPPED*. */
   int32_t (*map)(void *self, int32_t file, uint64_t size, const uint8_t **data);
   void (*unmap)(void *self, const uint8_t *data, uint64_t size);
+  /* Gives the pages of the mapped range, which is populated, a private copy at
+   * the same address: what the file gets from now on is not seen there, and no
+   * reader sees anything in between. */
+  int32_t (*keep)(void *self, const uint8_t *data, uint64_t at, uint64_t size);
   /* 1: all of the mapped range is in memory, read without an error, and may be
    * touched; 0: it is not, or the system does not tell. Where it was populated
    * before, this is much cheaper than to populate it again. */
@@ -91,6 +95,7 @@ typedef struct ps_env {
   void (*prefetch)(void *self, const uint8_t *data, uint64_t at, uint64_t size);
   int64_t (*wall_ms)(void *self);
   int64_t (*boottime_ns)(void *self);
+  void (*pause)(void *self, uint64_t ns); /* lets that much time pass */
 } ps_env;
 
 /* The real one. */

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "private_copy.h"
+
 #if defined(__linux__) && !defined(PS_PORTABLE)
 #define PS_LINUX 1
 #include <linux/falloc.h>
@@ -413,6 +415,15 @@ static uint64_t page_start(uint64_t at) {
   return at & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
+static int32_t posix_keep(void *self, const uint8_t *data, uint64_t at,
+                          uint64_t size) {
+  (void)self;
+  uint64_t from = page_start(at);
+  uint64_t past = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+  uint64_t length = page_start(at + size + past) - from;
+  return ps_private_copy((void *)((uintptr_t)data + from), length);
+}
+
 static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
                               uint64_t at, uint64_t size) {
   uint64_t from = page_start(at);
@@ -507,6 +518,13 @@ static int64_t posix_boottime_ns(void *self) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void posix_pause(void *self, uint64_t ns) {
+  (void)self;
+  struct timespec length = {.tv_sec = (time_t)(ns / 1000000000),
+                            .tv_nsec = (long)(ns % 1000000000)};
+  nanosleep(&length, NULL);
+}
+
 const ps_env *ps_env_posix(void) {
   static const ps_env env = {
       .open = posix_open,
@@ -531,9 +549,11 @@ const ps_env *ps_env_posix(void) {
       .resident = posix_resident,
       .populate = posix_populate,
       .populate_exact = posix_populate_exact,
+      .keep = posix_keep,
       .prefetch = posix_prefetch,
       .wall_ms = posix_wall_ms,
       .boottime_ns = posix_boottime_ns,
+      .pause = posix_pause,
   };
   return &env;
 }

@@ -511,8 +511,8 @@ typedef struct ps_block {
 
 /* Borrows up to size_max bytes from `offset`, within one segment and below the
  * published end; the pages are populated before this returns.
- * Ownership: the block is the caller's until released; a cut below its end
- * answers PS_E_BUSY until then. Threads: [any].
+ * Ownership: the block is the caller's until released, and its bytes stay what
+ * they are, also when the log is cut below its end (B14). Threads: [any].
  * Status: PS_E_RANGE, PS_E_CORRUPT (the file is shorter), PS_E_CUT. */
 PS_API ps_status ps_block_acquire(ps_log *log, uint64_t offset,
                                   uint64_t size_max, ps_block *block,
@@ -569,7 +569,7 @@ typedef struct ps_cut_report {
  * between the first and the second. Threads: [serial], all steps and what is
  * between them by one thread; closing by that thread ends the cut as not done.
  * begin:   holds back appends and syncs, checks that `offset` is a record end,
- *          a segment base or 0 (all goes), and that no block above is held. */
+ *          a segment base or 0 (all goes); waits up to 1 s for held blocks. */
 PS_API ps_status ps_log_cut_begin(ps_log *log, uint64_t offset,
                                   ps_error *error);
 /* publish: meta/live: cut offset, generation, both ends; msync. */

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
@@ -92,25 +93,54 @@ ps_status ps_log_unchanged(ps_log *log, uint64_t generation, uint64_t end,
   return status;
 }
 
-/* Counts a block, unless a running cut would remove its bytes. */
-static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
+/* The segment that the list has now in the place of a retired one, whose later
+ * blocks would have no copy (B14); the list's lock is held. */
+static void follow_retired(ps_segments *list, ps_segment **segment) {
+  for (uint32_t i = 0; (*segment)->is_retired && i < list->count; i++)
+    if (list->items[i]->base == (*segment)->base) {
+      list->items[i]->references++;
+      ps_segment_drop(list, *segment);
+      *segment = list->items[i];
+    }
+}
+
+/* Holds a block, unless a running cut would remove its bytes. `hold` is the
+ * segment's then. */
+static ps_status hold_block(ps_log *log, ps_segment **segment, ps_hold *hold,
                             ps_error *error) {
-  pthread_mutex_lock(&log->segments.lock);
+  ps_segments *list = &log->segments;
+  pthread_mutex_lock(&list->lock);
   uint64_t limit = log->cut_limit;
-  if (end <= limit) {
-    if (segment->blocks++ == 0)
-      segment->blocks_end = 0;
-    if (segment->blocks_end < end)
-      segment->blocks_end = end;
-    segment->references++;
+  if (hold->end <= limit) {
+    follow_retired(list, segment);
+    ps_segment *held = *segment;
+    hold->segment = held;
+    hold->next = held->holds;
+    hold->link = &held->holds;
+    if (hold->next != NULL)
+      hold->next->link = &hold->next;
+    held->holds = hold;
+    held->references++;
     atomic_fetch_add(&log->holders, 1);
   }
-  pthread_mutex_unlock(&log->segments.lock);
-  if (end <= limit)
+  pthread_mutex_unlock(&list->lock);
+  if (hold->end <= limit)
     return PS_OK;
   return ps_fail(error, PS_E_BUSY, limit,
                  "the log is being cut at %" PRIu64 ": read again afterwards",
                  limit);
+}
+
+/* Ends a hold; the segment may go with it. */
+static void release_hold(ps_hold *hold) {
+  ps_segments *list = hold->segment->list;
+  pthread_mutex_lock(&list->lock);
+  *hold->link = hold->next;
+  if (hold->next != NULL)
+    hold->next->link = hold->link;
+  ps_segment_drop(list, hold->segment);
+  pthread_mutex_unlock(&list->lock);
+  free(hold);
 }
 
 static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
@@ -127,8 +157,15 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   uint64_t size = stop - offset < size_max ? stop - offset : size_max;
   /* Held before it is checked, so that either the cut sees the block or the
    * check sees the cut. */
-  status = hold_block(log, segment, offset + size, error);
+  ps_hold *hold = malloc(sizeof *hold);
+  if (hold == NULL) {
+    status = ps_fail(error, PS_E_MEMORY, offset, "no memory for a block");
+  } else {
+    *hold = (ps_hold){.offset = offset, .end = offset + size};
+    status = hold_block(log, &segment, hold, error);
+  }
   if (status != PS_OK) {
+    free(hold);
     ps_segment_release(&log->segments, segment);
     return status;
   }
@@ -141,12 +178,9 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   if (status == PS_OK)
     status = ps_log_check_cut(log, generation, offset + size, error);
   ps_block found = {
-      .data = data, .offset = offset, .size = size, .segment = segment};
+      .data = data, .offset = offset, .size = size, .segment = hold};
   if (status != PS_OK) {
-    pthread_mutex_lock(&log->segments.lock);
-    segment->blocks--;
-    ps_segment_drop(&log->segments, segment);
-    pthread_mutex_unlock(&log->segments.lock);
+    release_hold(hold);
     ps_log_release(log);
   } else {
     *block = found;
@@ -462,16 +496,12 @@ static ps_log *log_of(ps_segments *list) {
 }
 
 void ps_block_release(ps_block *block) {
-  ps_segment *segment = block->segment;
-  if (segment == NULL)
+  ps_hold *hold = block->segment;
+  if (hold == NULL)
     return;
   block->segment = NULL;
-  ps_segments *list = segment->list;
-  pthread_mutex_lock(&list->lock);
-  assert(segment->blocks > 0);
-  segment->blocks--;
-  ps_segment_drop(list, segment);
-  pthread_mutex_unlock(&list->lock);
+  ps_segments *list = hold->segment->list;
+  release_hold(hold);
   ps_log_release(log_of(list));
 }
 

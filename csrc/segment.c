@@ -26,7 +26,7 @@ void ps_segment_drop(ps_segments *list, ps_segment *segment) {
   assert(segment->references > 0);
   if (--segment->references > 0)
     return;
-  assert(segment->blocks == 0);
+  assert(segment->holds == NULL);
   if (segment->data != NULL)
     env->unmap(env->self, segment->data, segment->size - segment->lost);
   if (segment->file >= 0)
@@ -42,8 +42,7 @@ void ps_segment_release(ps_segments *list, ps_segment *segment) {
   pthread_mutex_unlock(&list->lock);
 }
 
-/* Maps the file once; the list's lock is held. */
-static int32_t map_locked(ps_segments *list, ps_segment *segment) {
+int32_t ps_segment_map(ps_segments *list, ps_segment *segment) {
   if (segment->data != NULL)
     return 0;
   const ps_env *env = list->env;
@@ -134,7 +133,7 @@ static ps_status make_readable(ps_segments *list, ps_segment *segment,
   if (offset + size > stop || (segment->lost > 0 && offset >= stop))
     return ps_segment_fail_ill(list, segment, offset, error);
   pthread_mutex_lock(&list->lock);
-  int32_t result = map_locked(list, segment);
+  int32_t result = ps_segment_map(list, segment);
   pthread_mutex_unlock(&list->lock);
   uint64_t at = offset - segment->base;
   if (result == 0)

@@ -15,6 +15,15 @@
 
 #define PS_PATH_MAX 4096
 
+/* A held block: it keeps its segment. Guarded by the list's lock. */
+typedef struct ps_hold {
+  struct ps_segment *segment;
+  uint64_t offset;
+  uint64_t end;
+  struct ps_hold *next;
+  struct ps_hold **link; /* what points to this one */
+} ps_hold;
+
 typedef struct ps_segment {
   struct ps_segments *list;
   uint64_t base;
@@ -23,8 +32,8 @@ typedef struct ps_segment {
   int32_t ill;         /* why: PS_ILL_*, a negative errno, or 0 */
   int32_t file;        /* -1: not open for writing */
   uint32_t references; /* guarded by the list's lock, like all below */
-  uint32_t blocks;     /* held blocks */
-  uint64_t blocks_end; /* highest end of a block since there were none */
+  ps_hold *holds;      /* held blocks */
+  int32_t is_retired;  /* only its blocks use it: the list has another one */
   int32_t read_file;   /* or PS_FILE_NONE, PS_FILE_UNSEEN */
   int32_t is_punched;  /* space must be allocated again before an append */
   _Atomic uint64_t touched; /* populated up to here before; only a hint */
@@ -54,6 +63,10 @@ void ps_segment_release(ps_segments *list, ps_segment *segment);
 
 /* The same where the caller holds the list's lock. */
 void ps_segment_drop(ps_segments *list, ps_segment *segment);
+
+/* Maps the segment's file, if it is not; the list's lock is held. Answers 0 or
+ * -errno. */
+int32_t ps_segment_map(ps_segments *list, ps_segment *segment);
 
 /* Says why `segment`, which is ill, has no byte at `offset`: PS_E_CORRUPT. */
 ps_status ps_segment_fail_ill(const ps_segments *list,

@@ -213,7 +213,7 @@ class Follower:
             self._log.mend()
             link = self._environment.dial()
         except PoisonedError:
-            raise  # `mend` has already opened the store again
+            raise  # nothing gets durable any more in this process
         except StorageError as error:
             # A full disk may recover.
             return self._ended(

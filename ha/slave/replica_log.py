@@ -25,7 +25,6 @@ import numpy as np
 
 from pystore.bindings.row import NO_CHECK
 from pystore.errors import (
-    BusyError,
     CorruptError,
     FullError,
     InvalidError,
@@ -110,7 +109,8 @@ class ReplicaLog:
     ) -> None:
         self._path = path
         self._options = options
-        self._is_broken = self._has_bytes = False
+        self._cut_again: int | None = None
+        self._has_bytes = False
         self._lock = threading.RLock()
         self._store: Store
         self._maintained: ReplicaMaintenance
@@ -141,7 +141,6 @@ class ReplicaLog:
                 store.close()
             raise
         store.before_close(self._maintenance.stop)
-        self._is_broken = False
 
     def _reread(self) -> None:
         with self._store.log.writer.metastore.view() as view:
@@ -163,7 +162,7 @@ class ReplicaLog:
     @property
     def recovery(self) -> RecoveryReport:
         """
-        The report of the newest opening.
+        The report of the opening.
         """
         return self._store.log.recovery
 
@@ -184,8 +183,7 @@ class ReplicaLog:
     @property
     def store(self) -> Store:
         """
-        The open store, to read from. `mend` replaces it, and what was read from before
-        raises `ClosedError` then.
+        The open store, to read from.
         """
         return self._store
 
@@ -233,18 +231,16 @@ class ReplicaLog:
 
     def mend(self) -> None:
         """
-        Opens the store again after an interrupted cut: opening completes the cut. No
+        Does a cut again that the system has refused, as the log takes no bytes until
+        it is complete. The store stays open, and the incarnation the same (B14). No
         effect if there was none.
 
         Raises:
-            PystoreError: as opening; mend again later.
+            PoisonedError: a write-back failed; only a restart helps.
+            StorageError: the system refused again; mend again later.
         """
-        if not self._is_broken:
-            return
-        if not self._store.log.is_closed:
-            with suppress(PystoreError):  # opening completes what it could not do
-                self._store.close()
-        self._open()
+        if self._cut_again is not None:
+            self._cut_store(self._cut_again)
 
     def begin_mastership(self, epoch: int) -> CommitLog:
         """
@@ -263,7 +259,6 @@ class ReplicaLog:
             InvalidError: the epoch is not new.
             PoisonedError: a write-back failed.
             StorageError: the system refused.
-            BusyError: a cut is not complete.
         """
         self.mend()
         ends = self._handle.ends()
@@ -289,7 +284,7 @@ class ReplicaLog:
         try:
             ends = self._handle.ends()
             is_whole = ends.received_end == ends.published_end
-            if not is_whole and not self._is_broken and not ends.poisoned:
+            if not is_whole and self._cut_again is None and not ends.poisoned:
                 self._maintenance.stop()
                 self._store.cut(ends.published_end)
         finally:
@@ -313,7 +308,6 @@ class ReplicaLog:
             FullError: no space; the log ends with its last whole record.
             PoisonedError: a write-back failed; nothing more gets durable.
             StorageError: the system refused; `mend` before the next effect.
-            BusyError: a cut is not complete; likewise.
         """
         match effect:
             case Append():
@@ -383,9 +377,9 @@ class ReplicaLog:
     def _begin_at(self, base: int) -> None:
         try:
             self._store.begin_at(base)
-        except (StorageError, BusyError):
-            # It may have begun a cut; opening again completes it.
-            self._is_broken = True
+        except StorageError:
+            # It may have begun to cut all; `mend` completes that.
+            self._cut_again = 0
             raise
         self._reread()
 
@@ -446,10 +440,11 @@ class ReplicaLog:
     def _cut_store(self, offset: int) -> None:
         try:
             self._store.cut(offset)
-        except (StorageError, BusyError):
-            # The log may refuse bytes now; opening again completes the cut.
-            self._is_broken = True
+        except StorageError:
+            # The log may refuse bytes now; `mend` completes the cut.
+            self._cut_again = offset
             raise
+        self._cut_again = None
         self._reread()
 
     def _compare(self, offset: int, block: bytes | memoryview) -> int | None:
@@ -457,7 +452,7 @@ class ReplicaLog:
         theirs = np.frombuffer(block, np.uint8)
         reader = self._store.log.reader
         while done < size:
-            # A copy: held bytes would block a cut.
+            # A copy: held bytes would delay a cut.
             own = np.frombuffer(
                 bytes(reader.acquire(offset + done, size - done)), np.uint8
             )

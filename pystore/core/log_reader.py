@@ -394,8 +394,8 @@ class LogReader:
         """
         Returns bytes from *offset* on, read-only and without a copy.
 
-        While the view or a slice of it lives, a cut below its end is refused; a
-        deletion of its segment is not, and the bytes stay readable. If another program
+        The view and its slices show the same bytes as long as they live, also when the
+        log is cut below their end, or their segment is deleted. If another program
         makes the file shorter, or the disk loses the bytes, touching them ends the
         process with SIGBUS: `copy` has an error instead.
 

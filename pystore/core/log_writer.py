@@ -497,7 +497,6 @@ class LogHandle(LogReader):
         Begins a cut at *offset*: appends and syncs wait.
 
         Raises:
-            BusyError: a block above it is held.
             InvalidError: neither a record end nor a segment base.
         """
         self._call(lib.ps_log_cut_begin, offset)

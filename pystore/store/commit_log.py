@@ -405,7 +405,6 @@ class CommitLog(StoreHandle, ReadableLog):
 
         Raises:
             InvalidError: no record ends there.
-            BusyError: a block above it is held.
             StorageError: the system refused; reopen the store.
         """
         check_integers(offset=offset)

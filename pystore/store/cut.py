@@ -43,7 +43,6 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
 
     Raises:
         InvalidError: no record ends there.
-        BusyError: a block above it is held.
         StorageError: the system refused; if appends fail from now on, reopen the
             store, which finishes the cut.
     """

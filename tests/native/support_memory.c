@@ -367,6 +367,26 @@ static void env_unmap(void *self, const uint8_t *data, uint64_t size) {
   (void)end(fs, 0);
 }
 
+/* The mapping keeps the cache, and the file goes on with another one. Where it
+ * was kept before nothing is left to do. */
+static int32_t env_keep(void *self, const uint8_t *data, uint64_t at,
+                        uint64_t size) {
+  memory *fs = self;
+  (void)at, (void)size;
+  int32_t result = begin(fs, CALL_MAP, -1);
+  for (uint32_t i = 0; result == 0 && i < fs->files_count; i++) {
+    memory_file *f = &fs->files[i];
+    if (f->cache != data)
+      continue;
+    assert(fs->kept_count < MEMORY_FILES);
+    fs->kept[fs->kept_count++] = f->cache;
+    f->cache = aligned_alloc(64, (fs->capacity + 63) / 64 * 64);
+    assert(f->cache != NULL);
+    memcpy(f->cache, data, fs->capacity);
+  }
+  return (int32_t)end(fs, result);
+}
+
 /* Never known, so that every populate can fail. */
 static int32_t env_resident(void *self, int32_t file, const uint8_t *data,
                             uint64_t at, uint64_t size) {
@@ -381,8 +401,7 @@ static int32_t env_populate(void *self, int32_t file, const uint8_t *data,
   if (result < 0)
     return (int32_t)end(fs, result);
   memory_file *f = file_of(fs, file);
-  assert(data == f->cache);
-  (void)data;
+  (void)data; /* the file's cache, or one that was kept */
   uint64_t pages = (f->size + MEMORY_PAGE - 1) / MEMORY_PAGE;
   return (int32_t)end(fs, at + size > pages * MEMORY_PAGE ? -EFAULT : 0);
 }
@@ -407,6 +426,17 @@ static int64_t env_boottime_ns(void *self) {
   pthread_mutex_lock(&fs->lock);
   fs->boottime_reads++;
   return end(fs, fs->boottime_ns);
+}
+
+static void env_pause(void *self, uint64_t ns) {
+  memory *fs = self;
+  if (fs->pause_hook != NULL)
+    fs->pause_hook(fs->hook_argument);
+  pthread_mutex_lock(&fs->lock);
+  fs->paused_ns += (int64_t)ns;
+  fs->boottime_ns += (int64_t)ns;
+  fs->wall_ms += (int64_t)(ns / 1000000);
+  (void)end(fs, 0);
 }
 
 void memory_offer(memory *fs) {
@@ -434,8 +464,10 @@ void memory_offer(memory *fs) {
       .resident = env_resident,
       .populate = env_populate,
       .populate_exact = env_populate,
+      .keep = env_keep,
       .prefetch = env_prefetch,
       .wall_ms = env_wall_ms,
       .boottime_ns = env_boottime_ns,
+      .pause = env_pause,
   };
 }

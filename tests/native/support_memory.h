@@ -92,6 +92,8 @@ typedef struct memory {
   uint32_t names_count;
   int32_t open[MEMORY_OPEN]; /* descriptor -> file, -1: closed */
   int32_t mappings;
+  uint8_t *kept[MEMORY_FILES]; /* caches that became private copies */
+  uint32_t kept_count;
   uint64_t space; /* free bytes; pages take of it when first allocated */
   bool is_kernel; /* ThreadSanitizer sees writes as little as a kernel's */
   bool punches;   /* zeroing gives the space away, as tmpfs does */
@@ -100,7 +102,8 @@ typedef struct memory {
   int64_t wall_ms;
   int64_t boottime_ns;
   uint64_t boottime_reads;
-  int64_t tick_ms; /* each reading of a clock advances both by it */
+  int64_t paused_ns; /* by waits, which advance both clocks */
+  int64_t tick_ms;   /* each reading of a clock advances both by it */
   /* Dying: before the nth call that changes anything the state is kept in
    * `last`, and from then on nothing happens any more. */
   uint64_t dies_at; /* 0: never */
@@ -110,6 +113,8 @@ typedef struct memory {
   uint64_t writeback_seed;
   uint64_t calls[CALL_ANY];
   uint64_t changes; /* calls that changed something, or tried to */
+  /* Called before each pause, without the lock. */
+  void (*pause_hook)(void *argument);
   /* Called before each call, without the lock. */
   void (*hook)(void *argument, memory_call kind, int32_t file);
   void *hook_argument;

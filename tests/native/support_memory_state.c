@@ -61,6 +61,8 @@ void memory_free(memory *fs) {
     free(fs->files[i].dirty);
     free(fs->files[i].allocated);
   }
+  for (uint32_t i = 0; i < fs->kept_count; i++)
+    free(fs->kept[i]);
   pthread_mutex_destroy(&fs->lock);
   free(fs);
 }

@@ -214,6 +214,44 @@ static void a_mapping_shows_what_is_written_and_what_is_cut_off(void) {
   with_each(mappings);
 }
 
+/* Kept pages go on showing what they showed, and all others follow the file. */
+static void keeping(place *p) {
+  const ps_env *env = p->env;
+  uint64_t page = p->fs != NULL ? 4096 : (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t size = 6 * page;
+  uint64_t at = 2 * page - 2;
+  int32_t file = created(p, "a");
+  CHECK(0, env->allocate(env->self, file, 0, size));
+  CHECK(4, env->write(env->self, file, "kept", 4, at));
+  CHECK(5, env->write(env->self, file, "other", 5, 4 * page));
+  const uint8_t *data = NULL;
+  const uint8_t *later = NULL;
+  CHECK_TRUE(env->map(env->self, file, size, &data) >= 0);
+  for (uint32_t again = 0; again < 2; again++) {
+    CHECK(0, env->populate_exact(env->self, file, data, at, 4));
+    CHECK(0, env->keep(env->self, data, at, 4));
+    CHECK_BYTES("kept", data + at, 4);
+    CHECK(4, env->write(env->self, file, "gone", 4, at));
+    CHECK_BYTES("kept", data + at, 4);
+  }
+  CHECK_TRUE(env->map(env->self, file, size, &later) >= 0);
+  CHECK_BYTES("gone", later + at, 4);
+  CHECK_BYTES("other", data + 4 * page, 5);
+  if (p->fs == NULL) {
+    CHECK(5, env->write(env->self, file, "OTHER", 5, 4 * page));
+    CHECK_BYTES("OTHER", data + 4 * page, 5);
+    CHECK(0, truncate(path_of(p, "a"), 0));
+  }
+  CHECK_BYTES("kept", data + at, 4);
+  env->unmap(env->self, data, size);
+  env->unmap(env->self, later, size);
+  CHECK(0, env->close(env->self, file));
+}
+
+static void kept_pages_show_what_they_showed(void) {
+  with_each(keeping);
+}
+
 static void clocks(place *p) {
   const ps_env *env = p->env;
   int64_t wall = env->wall_ms(env->self);
@@ -222,6 +260,9 @@ static void clocks(place *p) {
   CHECK_TRUE(boot > 0);
   CHECK_TRUE(env->wall_ms(env->self) >= wall);
   CHECK_TRUE(env->boottime_ns(env->self) >= boot);
+  boot = env->boottime_ns(env->self);
+  env->pause(env->self, 1000000);
+  CHECK_TRUE(env->boottime_ns(env->self) >= boot + 1000000);
 }
 
 static void clocks_go_on(void) {
@@ -232,4 +273,4 @@ CHECK_MAIN(CASE(files_open_as_asked), CASE(what_is_written_is_read),
            CASE(zeroed_ranges_read_as_zero), CASE(the_end_of_the_data_is_found),
            CASE(names_move_and_go),
            CASE(a_mapping_shows_what_is_written_and_what_is_cut_off),
-           CASE(clocks_go_on))
+           CASE(kept_pages_show_what_they_showed), CASE(clocks_go_on))

@@ -115,6 +115,36 @@ def test_a_master_is_master_again_after_it_followed(stage: ReplicaStage) -> None
     assert data_of(stage.store(1)) == data_of(stage.store(2))
 
 
+def test_a_master_that_cuts_under_a_reader_is_a_member_again(
+    stage: ReplicaStage,
+) -> None:
+    """
+    B14: a reader of the process holds records that nobody else got. They are cut, the
+    reader's view keeps them, and the incarnation that the set knows stays.
+    """
+    with stage:
+        first = stage.start(1)
+        stage.elect(1, first)
+        for number in range(30):
+            first.append(message(number), Ack.LEADER)
+        second = stage.start(2)
+        stage.controller.agreed = AgreedSet(frozenset({second.me}), 9)
+        held = first.log.store.log.reader.acquire(0, 4000)
+        shown = bytes(held)
+        me, incarnation = first.me, first.log.incarnation
+
+        stage.elect(2, second)
+        stage.controller.wait_for({1, 2})
+        assert second.append(message(99), Ack.ALL, WAIT_MS).is_reached
+
+        assert shown == bytes(held)
+        assert (me, incarnation) == (first.me, first.log.incarnation)
+        assert me.incarnation == incarnation
+        assert 0 < first.log.log().end_offset < len(shown)
+    assert shown == bytes(held)
+    assert data_of(stage.store(1)) == data_of(stage.store(2))
+
+
 def test_a_stale_decision_changes_nothing(stage: ReplicaStage) -> None:
     """RMQ-R153: controllers repeat themselves, and some of it arrives late."""
     with stage:

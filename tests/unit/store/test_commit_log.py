@@ -18,7 +18,6 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 from pystore.bindings.ffi import POSITION_DTYPE
 from pystore.core.options import Mode
 from pystore.errors import (
-    BusyError,
     ClosedError,
     ForkedError,
     InvalidError,
@@ -103,20 +102,33 @@ def test_a_cut_removes_the_end_and_lowers_the_queues(tmp_path: Path) -> None:
         assert 301 == len(bodies(log))
 
 
-def test_a_cut_never_waits_but_raises_busy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [0, 5, 15])
+def test_a_held_view_keeps_its_bytes_when_the_log_is_cut(
+    tmp_path: Path, kept: int
+) -> None:
     """
-    While a view above it is held, a cut is refused and nothing changes.
+    Also behind later appends at the same offsets, a second and lower cut, and the end
+    of the log; and the log shows what was appended there (B14).
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 20)
-        block = next(iter(log.blocks(offsets[10])))
-        with pytest.raises(BusyError, match="release it first"):
-            log.cut(offsets[5])
-        del block
+        blocks = [
+            *log.blocks(offsets[2]),
+            *log.blocks(offsets[kept], offsets[kept] + 9),
+        ]
+        views = [block.view for block in blocks]
+        shown = [bytes(view) for view in views]
 
-        assert 20 == len(bodies(log))
-        log.cut(offsets[5])
-        assert 5 == len(bodies(log))
+        log.cut(offsets[kept])
+        assert kept == len(bodies(log))
+        assert shown == [bytes(view) for view in views]
+        fill(log, 60)
+        assert kept + 60 == len(bodies(log))
+        log.cut(offsets[kept // 2])
+        fill(log, 60)
+        assert kept // 2 + 60 == len(bodies(log))
+        assert shown == [bytes(view) for view in views]
+    assert shown == [bytes(view) for view in views]
 
 
 def test_a_cut_inside_a_record_is_refused(tmp_path: Path) -> None:

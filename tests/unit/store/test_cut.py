@@ -8,8 +8,10 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
@@ -17,7 +19,14 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 from pystore.core.live_page import LivePage
 from pystore.core.log_writer import LogHandle
 from pystore.epochs.table import EpochTable
-from pystore.errors import BusyError, FencedError, FullError, StorageError
+from pystore.errors import (
+    BusyError,
+    CutError,
+    FencedError,
+    FullError,
+    OffsetOutOfRange,
+    StorageError,
+)
 from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CUT, HEADS, POSITIONS
 from pystore.metastore.transaction import WriteTransaction
@@ -155,6 +164,51 @@ def _interrupted(checkpoint: MetaStore) -> MetaStore:
 
     checkpoint.change = change_once  # type: ignore[method-assign]
     return checkpoint
+
+
+def _hold(log: CommitLog, seed: int, stops: threading.Event) -> list[str]:
+    """
+    Takes views, keeps some of them, and answers where one has changed.
+    """
+    random = Random(seed)
+    held: list[tuple[int, memoryview, bytes]] = []
+    wrong = []
+    while not stops.is_set():
+        with suppress(CutError, BusyError, OffsetOutOfRange):  # a cut is faster
+            at = random.randrange(log.end_offset or 1)
+            view = log.reader.acquire(at, random.randrange(1, 30_000))
+            held.append((at, view, bytes(view)))
+        wrong += [f"{seed}: {at}" for at, view, shown in held if shown != view]
+        if len(held) > 5:
+            del held[random.randrange(5)]
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_views_of_running_readers_never_change_under_cuts(
+    tmp_path: Path, seed: int
+) -> None:
+    """
+    Readers take and release views while the log is cut and written again: none sees
+    another byte, and none dies (B14).
+    """
+    random, stops = Random(seed), threading.Event()
+    print("seed", seed)
+    with (
+        CommitLog(tmp_path / "store", segment_size=SEGMENT) as log,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        offsets = fill(log, 300)
+        readers = [pool.submit(_hold, log, 10 * seed + n, stops) for n in range(3)]
+        try:
+            for step in range(4):
+                kept = random.randrange(len(offsets))
+                log.cut(offsets[kept])
+                offsets = offsets[:kept] + fill(log, 200, first=1000 * (step + 1))
+                assert len(offsets) == len(bodies(log))
+        finally:
+            stops.set()
+        assert [[], [], []] == [reader.result() for reader in readers]
 
 
 def test_nothing_is_appended_after_an_intent_that_may_be_durable(

@@ -269,7 +269,7 @@ def test_a_cut_that_the_disk_refused_is_mended_before_the_next_link(
     master: LegacyMaster, log: ReplicaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The store is opened again, which ends the cut.
+    The cut is done again, in the same incarnation (B14).
     """
     master.confirm = 0
     Stage(master, at_end(master)).follow(log)
@@ -286,9 +286,11 @@ def test_a_cut_that_the_disk_refused_is_mended_before_the_next_link(
 
     monkeypatch.setattr(LogHandle, "cut_apply", refuse)
     stage = Stage(other, at_end(other))
+    incarnation = log.incarnation
 
     stage.follow(log)
 
+    assert incarnation == log.incarnation
     assert any("the disk says no" in line for line in stage.said)
     assert [master.epochs[0], (3, end)] == log.log().epochs.pairs()
     assert other.end == log.log().end_offset

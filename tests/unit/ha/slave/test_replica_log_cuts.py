@@ -158,14 +158,82 @@ def test_a_kill_in_the_middle_of_a_cut_ends_as_the_cut(
     assert verify_store(slave).verdict == "whole"
 
 
+@pytest.mark.parametrize("effect", ["cut", "wipe", "half a record"])
+def test_a_held_view_of_a_replica_that_cuts_keeps_its_bytes(
+    master: bytes, slave: Path, effect: str
+) -> None:
+    """
+    The cut succeeds, the process keeps its incarnation, and the log goes on (B14).
+    """
+    end = record_end(master, 90_000)
+    with opened(slave) as log:
+        incarnation = log.incarnation
+        log.carry_out(Append(0, master[: len(master) - 7]))
+        held = log.store.log.reader.acquire(end - 50, 5000)
+        first = log.store.log.reader.acquire(0, 500)
+        shown = bytes(held), bytes(first)
+        match effect:
+            case "cut":
+                log.carry_out(Cut(end))
+            case "wipe":
+                log.carry_out(Wipe())
+            case _:
+                log.begin_mastership(3)
+        stands = log.log().received_offset
+        if effect != "half a record":
+            log.carry_out(Append(stands, bytes(master[stands:])))
+            assert len(master) == log.log().end_offset
+        assert shown == (bytes(held), bytes(first))
+        assert incarnation == log.incarnation
+    assert shown == (bytes(held), bytes(first))
+    assert verify_store(slave).verdict == "whole"
+
+
+@pytest.mark.parametrize("is_wiped", [False, True])
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_begin_that_the_system_refuses_is_mended(
+    master: bytes,
+    slave: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_wiped: bool,
+    is_made: bool,
+) -> None:
+    """
+    The empty log begins at the next try, in the same incarnation (B14).
+    """
+    begin, base = LogHandle.begin_at, 3 * SEGMENT
+
+    def refuse(handle: LogHandle, at: int) -> None:
+        if is_made:
+            begin(handle, at)
+        raise StorageError("refused", errno=5)
+
+    with opened(slave) as log:
+        incarnation = log.incarnation
+        if is_wiped:
+            log.carry_out(Append(0, master[:100_000]))
+            log.carry_out(Wipe())
+        with monkeypatch.context() as patched:
+            patched.setattr(LogHandle, "begin_at", refuse)
+            with pytest.raises(StorageError):
+                log.carry_out(Append(base, master[base:]))
+        log.mend()
+
+        log.carry_out(Append(base, master[base:]))
+        assert incarnation == log.incarnation
+        assert (base, len(master)) == (log.log().min_offset, log.log().end_offset)
+    assert verify_store(slave).verdict == "whole"
+
+
 def test_a_cut_that_the_system_refuses_is_mended(
     master: bytes, slave: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The log takes nothing until it was opened again, which ends the cut.
+    The log takes nothing until the cut was done again, in the same incarnation (B14).
     """
     end = record_end(master, 90_000)
     with opened(slave) as log:
+        incarnation = log.incarnation
         log.carry_out(Append(0, master))
         log.mend()  # there is nothing to mend
 
@@ -176,7 +244,10 @@ def test_a_cut_that_the_system_refuses_is_mended(
             patched.setattr(LogHandle, "cut_apply", refuse)
             with pytest.raises(StorageError):
                 log.carry_out(Cut(end))
+            with pytest.raises(StorageError):
+                log.mend()  # refused again
         log.mend()
 
+        assert incarnation == log.incarnation
         assert (end, end) == (log.log().end_offset, log.log().received_offset)
         log.carry_out(Append(end, master[end:]))
