@@ -30,7 +30,7 @@ from pystore.ha.decision import Decision, with_newer_set
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.master.append_future import AppendFuture, wait_all
-from pystore.ha.master.handover import Elect, hand_over
+from pystore.ha.master.handover import ElectSuccessor, hand_over
 from pystore.ha.master.lease import Lease
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.master.set_change_requests import ControllerGateway
@@ -229,7 +229,7 @@ class Replica:
         return wait_all(futures, timeout_ms, self._now_ms)
 
     def hand_over(
-        self, broker_id: int, elect: Elect, timeout_ms: int = 3_000
+        self, broker_id: int, elect: ElectSuccessor, timeout_ms: int = 3_000
     ) -> ReplicaStatus:
         """
         Hands this mastership over to a slave: no acknowledged record is cut. Appends

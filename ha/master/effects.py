@@ -16,7 +16,7 @@ from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Promise, Send
-from pystore.ha.wire.frames import QueueEntry
+from pystore.ha.wire.frames import NextQueueOffset
 
 __all__ = [
     "CloseLink",
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 
-QueueOffsetsAt = Callable[[int], tuple[QueueEntry, ...]]
+QueueOffsetsAt = Callable[[int], tuple[NextQueueOffset, ...]]
 
 
-def _no_queues(offset: int) -> tuple[QueueEntry, ...]:  # noqa: ARG001
+def _no_queues(offset: int) -> tuple[NextQueueOffset, ...]:  # noqa: ARG001
     return ()
 
 

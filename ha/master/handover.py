@@ -17,14 +17,14 @@ from pystore.errors import InvalidError, UnavailableError
 from pystore.ha.master.service import MasterService
 from pystore.ha.master.write_authority import WriteAuthority
 
-__all__ = ["NEAR_BYTES", "Elect", "hand_over"]
+__all__ = ["NEAR_BYTES", "ElectSuccessor", "hand_over"]
 
 NEAR_BYTES = 1 << 20
 """A slave that lags by less receives the rest within milliseconds."""
 
 _LOOK_MS = 1
 
-Elect = Callable[[int, int], None]
+ElectSuccessor = Callable[[int, int], None]
 """
 Lets the controller elect a broker in place of the master of an epoch; returns when it
 has. Raises `UnavailableError`: it has not, and will not.
@@ -36,7 +36,7 @@ def hand_over(
     authority: WriteAuthority,
     epoch: int,
     broker_id: int,
-    elect: Elect,
+    elect: ElectSuccessor,
     *,
     now_ms: Callable[[], int],
     timeout_ms: int,

@@ -36,7 +36,7 @@ from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
 from pystore.ha.master.set_change_requests import SetChangeRequests
 from pystore.ha.master.transport import SlaveSocket, listen
-from pystore.ha.wire.frames import QueueEntry
+from pystore.ha.wire.frames import NextQueueOffset
 from pystore.message.message import form_of
 from pystore.net.address import exposure_warning
 from pystore.replicaset import AgreedSet, Member
@@ -440,9 +440,9 @@ class MasterService:
             queue_offsets=self._queue_offsets,
         )
 
-    def _queue_offsets(self, offset: int) -> tuple[QueueEntry, ...]:
+    def _queue_offsets(self, offset: int) -> tuple[NextQueueOffset, ...]:
         return tuple(
-            QueueEntry(topic, queue_id, number)
+            NextQueueOffset(topic, queue_id, number)
             for (topic, queue_id), number in self._queues_at(offset).items()
             if number
         )

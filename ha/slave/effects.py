@@ -16,7 +16,7 @@ from typing import Protocol
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.wire.codes import AckStatus, State
 from pystore.ha.wire.effects import Promise, Send
-from pystore.ha.wire.frames import QueueEntry
+from pystore.ha.wire.frames import NextQueueOffset
 
 __all__ = [
     "Adopt",
@@ -117,7 +117,7 @@ class Begin:
 
     offset: int
     floor: int
-    queues: tuple[QueueEntry, ...]
+    queues: tuple[NextQueueOffset, ...]
 
 
 @dataclass(frozen=True, slots=True)

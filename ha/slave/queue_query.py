@@ -9,7 +9,7 @@ from __future__ import annotations
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.effects import Begin
 from pystore.ha.wire.codes import QueuesFlag
-from pystore.ha.wire.frames import QueueEntry, ReturnQueues
+from pystore.ha.wire.frames import NextQueueOffset, ReturnQueues
 
 __all__ = ["QUEUES_MAX", "QueuePages"]
 
@@ -25,7 +25,7 @@ class QueuePages:
     """
 
     def __init__(self) -> None:
-        self._entries: list[QueueEntry] = []
+        self._entries: list[NextQueueOffset] = []
         self._page: ReturnQueues | None = None
 
     @property

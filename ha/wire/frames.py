@@ -174,7 +174,7 @@ class QueryQueues:
     first: int = 0
 
 
-class QueueEntry(NamedTuple):
+class NextQueueOffset(NamedTuple):
     """
     The next queue offset of one queue.
     """
@@ -205,7 +205,7 @@ class ReturnQueues:
     entries_total: int
     first: int
     flags: QueuesFlag
-    entries: tuple[QueueEntry, ...]
+    entries: tuple[NextQueueOffset, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.wire.codes import HEADER_BYTES, QueuesFlag
-from pystore.ha.wire.frames import QueryQueues, QueueEntry, ReturnQueues
+from pystore.ha.wire.frames import NextQueueOffset, QueryQueues, ReturnQueues
 
 __all__ = [
     "QueueSnapshot",
@@ -48,7 +48,7 @@ class QueueSnapshot:
 
     min_offset: int
     start_offset: int
-    entries: tuple[QueueEntry, ...]
+    entries: tuple[NextQueueOffset, ...]
 
 
 def queue_page(
@@ -94,7 +94,7 @@ def queue_page(
     )
 
 
-def _entry_bytes(entry: QueueEntry) -> int:
+def _entry_bytes(entry: NextQueueOffset) -> int:
     return _TOPIC.size + len(entry.topic.encode("utf-8", _ERRORS)) + _NUMBERS.size
 
 
@@ -145,7 +145,7 @@ def decode_return(payload: memoryview) -> ReturnQueues:
         payload
     )
     raw = bytes(payload[_RETURN.size :])
-    entries: list[QueueEntry] = []
+    entries: list[NextQueueOffset] = []
     at = 0
     if count < 0:
         raise RemoteViolation(f"RETURN_QUEUES has {count} entries by its count")
@@ -154,7 +154,7 @@ def decode_return(payload: memoryview) -> ReturnQueues:
         at += _TOPIC.size
         topic = raw[at : at + size].decode("utf-8", _ERRORS)
         at += size
-        entries.append(QueueEntry(topic, *_NUMBERS.unpack_from(raw, at)))
+        entries.append(NextQueueOffset(topic, *_NUMBERS.unpack_from(raw, at)))
         at += _NUMBERS.size
     if zlib.crc32(raw[:at]) != crc:
         raise RemoteViolation("RETURN_QUEUES: the checksum of its entries differs")

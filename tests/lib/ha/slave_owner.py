@@ -28,7 +28,7 @@ from pystore.ha.slave.effects import (
 )
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise, Send
-from pystore.ha.wire.frames import QueueEntry
+from pystore.ha.wire.frames import NextQueueOffset
 from pystore.metastore.schema import EPOCHS, PROMISED
 from pystore.store.commit_log import CommitLog
 
@@ -82,7 +82,7 @@ class ShortLog:
         self.start, self.confirm, self.flushed = start, confirm, 0
         self.promised, self.segment_size, self.is_poisoned = -1, segment_size, False
         self.room = 1 << 62
-        self.queues: tuple[QueueEntry, ...] = ()
+        self.queues: tuple[NextQueueOffset, ...] = ()
 
     def view(self) -> SlaveLog:
         """How it stands."""

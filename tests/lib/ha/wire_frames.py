@@ -29,9 +29,9 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
     HandshakeSlave,
+    NextQueueOffset,
     QueryEpoch,
     QueryQueues,
-    QueueEntry,
     ReturnEpoch,
     ReturnQueues,
     TransferAck,
@@ -237,7 +237,7 @@ EXAMPLES: dict[str, tuple[Frame, bytes]] = {
                 entries_total=3,
                 first=1,
                 flags=QueuesFlag.MORE,
-                entries=(QueueEntry("t", 0, 7), QueueEntry("u", 2, 9)),
+                entries=(NextQueueOffset("t", 0, 7), NextQueueOffset("u", 2, 9)),
             ),
         ),
         (
@@ -331,7 +331,7 @@ _bodies: tuple[st.SearchStrategy[Body], ...] = (
         ReturnQueues,
         *(_i64,) * 5,
         _flags(QueuesFlag),
-        st.lists(st.builds(QueueEntry, _text, _i32, _i64), max_size=5).map(tuple),
+        st.lists(st.builds(NextQueueOffset, _text, _i32, _i64), max_size=5).map(tuple),
     ),
     st.builds(
         ConfirmTruncate,

@@ -12,7 +12,7 @@ from lib.store.stores import fill, message
 
 from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.master.handover import Elect, hand_over
+from pystore.ha.master.handover import ElectSuccessor, hand_over
 from pystore.ha.master.lease import UNLEASED
 from pystore.ha.master.write_authority import WriteAuthority
 
@@ -34,7 +34,7 @@ def authority_of(stage: MasterStage) -> WriteAuthority:
     return authority
 
 
-def hand(stage: MasterStage, authority: WriteAuthority, elect: Elect) -> None:
+def hand(stage: MasterStage, authority: WriteAuthority, elect: ElectSuccessor) -> None:
     """
     Hands over to broker 2.
     """

@@ -38,9 +38,9 @@ from pystore.ha.wire.codes import (
     TruncateFlag,
 )
 from pystore.ha.wire.frames import (
+    NextQueueOffset,
     QueryEpoch,
     QueryQueues,
-    QueueEntry,
     ReturnQueues,
     TransferData,
 )
@@ -217,16 +217,16 @@ class TestAcks:
     def test_an_empty_slave_gets_the_queue_offsets_of_its_begin_in_pages(self) -> None:
         """A20: of one snapshot, however the log goes on."""
         bench = Bench()
-        table = tuple(QueueEntry("t" * 1000, number, 5) for number in range(9))
+        table = tuple(NextQueueOffset("t" * 1000, number, 5) for number in range(9))
         asked: list[int] = []
 
-        def queue_offsets(offset: int) -> tuple[QueueEntry, ...]:
+        def queue_offsets(offset: int) -> tuple[NextQueueOffset, ...]:
             asked.append(offset)
             return table
 
         bench.log = replace(LOG, min_offset=2048, queue_offsets=queue_offsets)
         bench.hear(shake(frame_bytes_max=4096))
-        found: list[QueueEntry] = []
+        found: list[NextQueueOffset] = []
         for first in (0, 3, 6):
             (frame,) = frames_in(bench.hear(QueryQueues(SESSION, first)))
             page = frame.body

@@ -37,9 +37,9 @@ from pystore.ha.wire.frames import (
     ConfirmTruncate,
     Frame,
     HandshakeSlave,
+    NextQueueOffset,
     QueryEpoch,
     QueryQueues,
-    QueueEntry,
     ReturnQueues,
 )
 from pystore.ha.wire.v3 import encode
@@ -138,7 +138,7 @@ class TestHandshake:
         master = Master(config=replace(TERMS, is_from_last_file=True))
         master.say(SHAKE, EPOCHS)
         assert QueryQueues(SESSION, 0) == master.last()
-        entries = (QueueEntry("t", 0, 7), QueueEntry("t", 1, 9))
+        entries = (NextQueueOffset("t", 0, 7), NextQueueOffset("t", 1, 9))
         page = ReturnQueues(SESSION, 0, 1024, 2, 0, QueuesFlag.MORE, entries[:1])
         master.say(page)
         assert QueryQueues(SESSION, 1) == master.last()

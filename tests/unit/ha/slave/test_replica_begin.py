@@ -13,10 +13,10 @@ from lib.store.stores import SEGMENT
 from pystore.epochs.table import EpochEntry
 from pystore.ha.slave.effects import Append, Begin, ReachFloor, Wipe
 from pystore.ha.slave.replica_log import LogEffect, ReplicaLog
-from pystore.ha.wire.frames import QueueEntry
+from pystore.ha.wire.frames import NextQueueOffset
 from pystore.message.message import Message
 
-QUEUES = (QueueEntry("quiet", 2, 192), QueueEntry("Topic", 0, 7))
+QUEUES = (NextQueueOffset("quiet", 2, 192), NextQueueOffset("Topic", 0, 7))
 
 
 def next_offset(log: ReplicaLog, topic: str, queue_id: int) -> int:
@@ -68,7 +68,7 @@ def test_a_begin_that_is_repeated_has_the_newer_numbers(slave: Path) -> None:
     """
     with opened(slave) as log:
         log.carry_out(Begin(SEGMENT, SEGMENT, QUEUES))
-        later = (QueueEntry("quiet", 2, 200), QueueEntry("new", 0, 1))
+        later = (NextQueueOffset("quiet", 2, 200), NextQueueOffset("new", 0, 1))
         log.carry_out(Begin(2 * SEGMENT, 2 * SEGMENT, later))
         assert 2 * SEGMENT == log.log().received_offset
         assert 200 == next_offset(log, "quiet", 2)
@@ -88,7 +88,7 @@ def test_records_of_a_begin_count_on_from_their_own_numbers(
         whole.carry_out(Append(0, master, EpochEntry(1, 0)))
         queues = whole.queues_at(2 * SEGMENT)
         expected = next_offset(whole, "Topic", 0)
-    entries = tuple(QueueEntry(*key, number) for key, number in queues.items())
+    entries = tuple(NextQueueOffset(*key, number) for key, number in queues.items())
     assert queues["Topic", 0] > 0
     with opened(slave) as log:
         log.carry_out(Begin(2 * SEGMENT, 0, entries))

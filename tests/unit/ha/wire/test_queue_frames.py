@@ -15,7 +15,8 @@ from pystore.ha.slave.effects import Begin
 from pystore.ha.slave.queue_query import QueuePages
 from pystore.ha.wire.codes import QueuesFlag
 from pystore.ha.wire.decoder import take_frame
-from pystore.ha.wire.frames import Frame, QueueEntry, ReturnQueues
+from pystore.ha.wire.frames import Frame, ReturnQueues
+from pystore.ha.wire.frames import NextQueueOffset as Next
 from pystore.ha.wire.queue_frames import QueueSnapshot, queue_page
 from pystore.ha.wire.v3 import encode
 
@@ -27,7 +28,9 @@ TOPICS = st.one_of(
     st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogateescape")),
 )
 ENTRIES = st.lists(
-    st.builds(QueueEntry, TOPICS, st.integers(-(2**31), 2**31 - 1), st.integers(0, 9)),
+    st.builds(
+        NextQueueOffset, TOPICS, st.integers(-(2**31), 2**31 - 1), st.integers(0, 9)
+    ),
     max_size=20,
 ).map(tuple)
 
@@ -50,7 +53,7 @@ def transfer(snapshot: QueueSnapshot, frame_max: int) -> Begin:
 
 @given(ENTRIES, st.integers(0, 9), st.integers(0, 9), st.integers(200, 800))
 def test_a_table_comes_over_whole(
-    entries: tuple[QueueEntry, ...], floor: int, more: int, room: int
+    entries: tuple[Next, ...], floor: int, more: int, room: int
 ) -> None:
     """
     Whatever bytes its topics have, and however many frames it takes.
@@ -64,15 +67,13 @@ def test_an_entry_that_fits_no_frame_is_named() -> None:
     """
     No table is handed over without it.
     """
-    snapshot = QueueSnapshot(0, SEGMENT, (QueueEntry("t" * 200, 0, 1),))
+    snapshot = QueueSnapshot(0, SEGMENT, (Next("t" * 200, 0, 1),))
     with pytest.raises(InvalidError, match="does not fit into a frame of 200 bytes"):
         queue_page(snapshot, 0, SESSION, 200)
 
 
-PAGE = ReturnQueues(
-    SESSION, 0, SEGMENT, 2, 0, QueuesFlag.MORE, (QueueEntry("t", 0, 1),)
-)
-LAST = replace(PAGE, first=1, flags=QueuesFlag(0), entries=(QueueEntry("t", 1, 1),))
+PAGE = ReturnQueues(SESSION, 0, SEGMENT, 2, 0, QueuesFlag.MORE, (Next("t", 0, 1),))
+LAST = replace(PAGE, first=1, flags=QueuesFlag(0), entries=(Next("t", 1, 1),))
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,14 @@ LAST = replace(PAGE, first=1, flags=QueuesFlag(0), entries=(QueueEntry("t", 1, 1
         ([replace(PAGE, start_offset=SEGMENT + 1)], "begins at offset 1025"),
         ([replace(PAGE, min_offset=2 * SEGMENT)], "a log that begins at offset 1024"),
         ([replace(PAGE, min_offset=-1)], "whose log begins at offset -1"),
-        ([replace(PAGE, entries=(QueueEntry("t", 0, -1),))], "next queue offset -1"),
-        ([replace(PAGE, entries=(QueueEntry("t", 0, 1 << 62),))], "next queue offset"),
+        (
+            [replace(PAGE, entries=(Next("t", 0, -1),))],
+            "next queue offset -1",
+        ),
+        (
+            [replace(PAGE, entries=(Next("t", 0, 1 << 62),))],
+            "next queue offset",
+        ),
         ([replace(PAGE, entries_total=0)], "1 queues of a table of 0"),
         ([replace(PAGE, entries_total=1 << 40)], "at most 16777216 are taken"),
         ([replace(PAGE, flags=QueuesFlag(0))], "1 queues came of a table of 2"),
