@@ -28,9 +28,7 @@ TOPICS = st.one_of(
     st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogateescape")),
 )
 ENTRIES = st.lists(
-    st.builds(
-        NextQueueOffset, TOPICS, st.integers(-(2**31), 2**31 - 1), st.integers(0, 9)
-    ),
+    st.builds(Next, TOPICS, st.integers(-(2**31), 2**31 - 1), st.integers(0, 9)),
     max_size=20,
 ).map(tuple)
 
