@@ -23,6 +23,7 @@ from pystore.ha.master.resume_point import (
     ResumePoint,
     begin_of_empty,
     find_resume_point,
+    refusal_of_empty,
     refusal_of_member,
 )
 from pystore.ha.wire.blocks import BlockRange
@@ -222,6 +223,12 @@ class V3MasterProtocol(AcceptedLink):
         self, slave: HandshakeSlave, body: QueryQueues, log: MasterLog, now_ms: int
     ) -> None:
         self._receive_event(LinkEvent.RECEIVED_QUERY)
+        is_member = slave.broker_id in self._set_view().members
+        reason = refusal_of_empty(log, is_member=is_member)
+        if reason is not None:
+            # Before its log begins elsewhere.
+            self._refuse_session(reason, log, now_ms)
+            return
         if not body.first:
             start = begin_of_empty(slave, log)
             self._queues = QueueSnapshot(

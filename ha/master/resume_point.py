@@ -18,6 +18,7 @@ __all__ = [
     "begin_of_empty",
     "find_resume_point",
     "last_segment_start",
+    "refusal_of_empty",
     "refusal_of_member",
     "resync_text",
 ]
@@ -50,6 +51,19 @@ def begin_of_empty(shake: HandshakeSlave, log: MasterLog) -> int:
     return log.min_offset
 
 
+def refusal_of_empty(log: MasterLog, *, is_member: bool) -> str | None:
+    """
+    Returns why an empty slave is not filled; ``None``: it is. A member may hold the
+    last replica of an acknowledged record.
+    """
+    if not is_member or log.confirm_offset <= log.min_offset:
+        return None
+    return (
+        "the controller lists the slave in the set, and its log is empty: remove it "
+        "from the set, then it is filled again"
+    )
+
+
 def find_resume_point(
     body: ConfirmTruncate, log: MasterLog, begin: int | None, *, is_member: bool
 ) -> ResumePoint | str:
@@ -80,11 +94,9 @@ def find_resume_point(
 def _fill(
     body: ConfirmTruncate, log: MasterLog, begin: int | None, *, is_member: bool
 ) -> ResumePoint | str:
-    if is_member and log.confirm_offset > log.min_offset:
-        return (
-            "the controller lists the slave in the set, and its log is empty: remove "
-            "it from the set, then it is filled again"
-        )
+    reason = refusal_of_empty(log, is_member=is_member)
+    if reason is not None:
+        return reason
     start = body.start_offset
     if start != body.end_offset or (start and start != begin):
         return (
