@@ -26,7 +26,7 @@ from pystore.controller.model.decision import CommandResult
 from pystore.epochs.table import EpochEntry
 from pystore.ha.master.lease import lease_from
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.effects import Append, Confirm, Cut, SlaveEffect, Wipe
+from pystore.ha.slave.effects import Append, Begin, Confirm, Cut, SlaveEffect, Wipe
 from pystore.ha.wire.effects import Send
 from pystore.replicaset import Member
 
@@ -312,6 +312,9 @@ class Broker(Machine):
             checker.told(number, self.store, effect.data)
         elif isinstance(effect, Cut | Wipe):
             self.world.cuts += 1
+            checker.cut(number, self.store)
+        elif isinstance(effect, Begin):
+            # Its empty log may begin below the end of an earlier one.
             checker.cut(number, self.store)
         elif isinstance(effect, Confirm):
             checker.confirmed(number, self.store, is_master=False)
