@@ -118,7 +118,7 @@ def is_filling(state: SetState, facts: Facts, replica: RegisteredBroker) -> bool
     if not begin.is_filling:
         return False
     floor = _floor(state, facts)
-    return floor < 0 or begin.offset > floor
+    return min(floor, begin.offset) < 0 or begin.offset > floor
 
 
 def _floor(state: SetState, facts: Facts) -> int:

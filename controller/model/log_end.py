@@ -34,7 +34,8 @@ class LogBegin:
     Where a log begins (B11).
 
     Attributes:
-        offset: of its first byte; -1: not known, as of a broker of RocketMQ.
+        offset: of its first byte; -1: not known, as of a broker of RocketMQ, or of no
+            use, as it lacks the queue offsets of its begin, which no retention mends.
         is_filling: it began above the floor of its set, the begin of the master's log,
             and has not reached it since: it lacks records that the set has.
     """

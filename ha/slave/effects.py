@@ -51,6 +51,7 @@ class SlaveLog:
         segment_size: bytes of one file.
         is_poisoned: a write-back failed: nothing more gets durable (A12).
         is_filling: it lacks records of its set, or queue offsets (B11).
+        has_queue_offsets: it got those of its begin, or begins at 0 (A20).
     """
 
     min_offset: int
@@ -63,6 +64,7 @@ class SlaveLog:
     segment_size: int
     is_poisoned: bool = False
     is_filling: bool = False
+    has_queue_offsets: bool = True
 
     @property
     def is_empty(self) -> bool:

@@ -210,6 +210,7 @@ class ReplicaLog:
             ends.segment_size,
             ends.poisoned,
             self._joined.is_filling,
+            self._joined.has_queue_offsets,
         )
 
     def queues_at(self, offset: int) -> dict[tuple[str, int], int]:

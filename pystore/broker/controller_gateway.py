@@ -201,7 +201,7 @@ class ThreadedGateway:
         master = answer.master
         if master is not None and master.broker_id == broker_id:
             return ""
-        return "another master was elected" if master is not None else "there is none"
+        return f"the master is {'none' if master is None else master.broker_id}"
 
     def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
         """

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pystore.broker.config import NodeConfig
 from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.lease_answers import LeaseAnswers, SentHeartbeat
-from pystore.broker.recovery_facts import log_end_of
+from pystore.broker.recovery_facts import log_begin_of, log_end_of
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
@@ -101,7 +101,7 @@ class HeartbeatSender:
         """
         try:
             at, log = log_end_of(self._replica.log), self._replica.log.log()
-            begin = LogBegin(log.min_offset, log.is_filling)
+            begin = log_begin_of(self._replica.log)
             problem = self._replica.serving_problem()
         except PystoreError:
             # Closed, or opened again after an interrupted cut.

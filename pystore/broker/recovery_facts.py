@@ -34,7 +34,7 @@ def log_begin_of(log: ReplicaLog) -> LogBegin:
         PystoreError: the log is closed.
     """
     now = log.log()
-    return LogBegin(now.min_offset, now.is_filling)
+    return LogBegin(now.min_offset if now.has_queue_offsets else -1, now.is_filling)
 
 
 def recovery_of(log: ReplicaLog) -> Recovery:

@@ -354,6 +354,7 @@ def _begins(brokers: Brokers, number: int, begin: LogBegin) -> None:
         (99, LogBegin(100, is_filling=True), False),
         (100, LogBegin(100, is_filling=True), True),
         (-1, LogBegin(100, is_filling=True), False),
+        (100, LogBegin(-1, is_filling=True), False),
         (0, LogBegin(100), True),
         (0, LogBegin(), True),
     ],
