@@ -96,13 +96,22 @@ class ControlClient:
         bodies: Sequence[bytes],
         *,
         queue_id: int = 0,
-        keys: str = "",
+        keys: str | Sequence[str] = "",
         tags: str = "",
         ack: str = "all",
         timeout_ms: int = 3_000,
     ) -> dict[str, Any]:
         """
         Appends one record for each body, all or none, and waits for the ack.
+
+        Args:
+            topic: of all records.
+            bodies: one for each record.
+            queue_id: of all records.
+            keys: of all records, or one text for each.
+            tags: of all records.
+            ack: its name.
+            timeout_ms: how long the ack may take.
 
         Returns:
             The answer, with the offsets of each record.
@@ -112,13 +121,16 @@ class ControlClient:
                 stored, and ``answer`` of the error has their offsets.
         """
         shared: dict[str, Any] = {"topic": topic, "queueId": queue_id}
-        shared |= {"keys": keys} if keys else {}
         shared |= {"tags": tags} if tags else {}
+        each = [keys] * len(bodies) if isinstance(keys, str) else keys
         request = {
             "request": "append",
             "ack": ack,
             "timeoutMs": timeout_ms,
-            "messages": [{**shared, **_body(one)} for one in bodies],
+            "messages": [
+                {**shared, **_body(body), **({"keys": key} if key else {})}
+                for body, key in zip(bodies, each, strict=True)
+            ],
         }
         return self.call(request, timeout_ms / 1000)
 

@@ -1,23 +1,37 @@
 """
-The last part of the demo: Spark verifies the store and two copies of it.
+The end of each part of the demo: Spark verifies a store and two copies of it, and real
+replicas against each other.
 
 One bit of one copy is changed on purpose. The verification must report this segment and
-no other one.
+no other one, and of the real replicas none.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
 from pystore.errors import UnavailableError
 from pystore.fs.layout import segment_path
 
-__all__ = ["COPIES", "ReplicaReport", "StepCallback", "show_replicas"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pystore.spark.verify.run import VerifyRun
+
+__all__ = [
+    "COPIES",
+    "AgreementReport",
+    "ReplicaReport",
+    "StepCallback",
+    "compare_replicas",
+    "show_replicas",
+]
 
 COPIES = 2
 
@@ -58,6 +72,72 @@ class ReplicaReport:
         return bool(self.skipped) or (self.planted,) == self.named
 
 
+@dataclass(frozen=True, slots=True)
+class AgreementReport:
+    """
+    The result of the comparison of real replicas on Spark.
+
+    Attributes:
+        segments: number of segments of all stores.
+        checked_bytes: size of these segments.
+        seconds: that the job took, without the start of the session.
+        bad: segments that are bad or differ: store, base offset, and the evidence.
+        page: path of the report.
+        skipped: why the job did not run, in one line; empty: it ran.
+    """
+
+    segments: int = 0
+    checked_bytes: int = 0
+    seconds: float = 0.0
+    bad: tuple[tuple[str, int | None, str], ...] = ()
+    page: Path | None = None
+    skipped: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """
+        Whether no segment is bad.
+        """
+        return not self.bad
+
+
+def compare_replicas(
+    stores: Sequence[Path], into: Path, note: StepCallback, master: str = "local[*]"
+) -> AgreementReport:
+    """
+    Verifies replicas against each other on Spark.
+
+    Args:
+        stores: closed.
+        into: directory of the round and its page.
+        note: called with the progress.
+        master: of Spark.
+
+    Raises:
+        PystoreError: a store cannot be read, or Spark failed.
+    """
+    from pystore.spark.session import open_session  # noqa: PLC0415
+
+    try:
+        with open_session("pystore demo", master) as session:
+            note("verify the replicas on Spark", 0, 0)
+            found = _verified(session, stores, into)
+    except UnavailableError as error:
+        # The rest of the demo does not need Java.
+        return AgreementReport(skipped=str(error))
+    return AgreementReport(
+        segments=sum(one.segment is not None for one in found.verdicts),
+        checked_bytes=sum(one.checked_bytes for one in found.verdicts),
+        seconds=found.seconds,
+        bad=tuple(
+            (one.store, one.segment, one.evidence[0] if one.evidence else "")
+            for one in found.verdicts
+            if one.is_bad
+        ),
+        page=into / _page(),
+    )
+
+
 def show_replicas(
     store: Path, into: Path, note: StepCallback, master: str = "local[*]"
 ) -> ReplicaReport:
@@ -85,21 +165,7 @@ def show_replicas(
                 shutil.copytree(store, roots[-1])
             planted = _flip_one_bit(roots[-1])
             note("verify on Spark", 0, 0)
-            from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
-            from pystore.spark.verify.output import (  # noqa: PLC0415
-                PAGE,
-                write_output,
-            )
-            from pystore.spark.verify.rounds import next_round  # noqa: PLC0415
-            from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
-
-            found = verify_stores(
-                on_spark(session),
-                [str(root) for root in roots],
-                replicas="all",
-                number=next_round(into),
-            )
-            write_output(into, found)
+            found = _verified(session, roots, into)
     except UnavailableError as error:
         # The rest of the demo does not need Java.
         return ReplicaReport(skipped=str(error))
@@ -114,8 +180,30 @@ def show_replicas(
         planted=planted,
         named=tuple((one.store, one.segment) for one in bad),
         evidence=bad[0].evidence[0] if bad and bad[0].evidence else "",
-        page=into / PAGE,
+        page=into / _page(),
     )
+
+
+def _verified(session: SparkSession, roots: Sequence[Path], into: Path) -> VerifyRun:
+    from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
+    from pystore.spark.verify.output import write_output  # noqa: PLC0415
+    from pystore.spark.verify.rounds import next_round  # noqa: PLC0415
+    from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
+
+    found = verify_stores(
+        on_spark(session),
+        [str(root) for root in roots],
+        replicas="all",
+        number=next_round(into),
+    )
+    write_output(into, found)
+    return found
+
+
+def _page() -> str:
+    from pystore.spark.verify.output import PAGE  # noqa: PLC0415
+
+    return PAGE
 
 
 def _flip_one_bit(root: Path) -> tuple[str, int]:

@@ -1,0 +1,251 @@
+"""
+The recorder of a replicated run: threads tell it what they saw, and it tells the
+timeline, the terminal and whoever waits.
+
+All times are taken under one lock, so the lines of a timeline are in order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pystore.demo.timeline import BrokerState, MarkKind, Timeline, TimelineEvent
+from pystore.text import seconds_text
+
+__all__ = ["Recorder", "SetView", "broker_name", "id_list"]
+
+_ROLES = {"following": "slave"}
+_SILENT = {"idle", "pending", "starting", "paused", "down"}
+"""Roles without a line of their own: others say so, or they last some milliseconds."""
+
+Status = Mapping[str, Any]
+_Found = TypeVar("_Found")
+
+
+def broker_name(broker: int) -> str:
+    """
+    Returns the name of a broker in a line.
+    """
+    return f"broker {broker}"
+
+
+def id_list(brokers: tuple[int, ...] | list[int]) -> str:
+    """
+    Returns ids as a list: ``1, 2, 3``.
+    """
+    return ", ".join(map(str, brokers)) or "-"
+
+
+class SetView:
+    """
+    What is known about the set now. Only under the lock of the recorder.
+
+    Attributes:
+        statuses: the newest one of each broker; of one that is down or paused none.
+        leader: address of the controller that leads; empty: none that is known.
+        acked_by: the broker of the newest acknowledgement; ``None``: there was none.
+    """
+
+    def __init__(self) -> None:
+        self.statuses: dict[int, Status] = {}
+        self.leader = ""
+        self.acked_by: int | None = None
+
+    @property
+    def master(self) -> int | None:
+        """
+        The broker that is master in the highest epoch.
+        """
+        masters = [
+            (status["masterEpoch"], broker)
+            for broker, status in self.statuses.items()
+            if status["role"] == "master"
+        ]
+        return max(masters)[1] if masters else None
+
+    def in_sync(self) -> tuple[int, ...]:
+        """
+        Returns the SyncStateSet by its master, without candidates.
+        """
+        master = self.master
+        return () if master is None else tuple(self.statuses[master]["syncStateSet"])
+
+    def ends(self) -> set[int | None]:
+        """
+        Returns where the logs of the brokers end.
+        """
+        return {status["endOffset"] for status in self.statuses.values()}
+
+
+class Recorder:
+    """
+    Any thread.
+
+    Args:
+        timeline: is filled.
+        seconds: since the start of the run.
+        tell: receives each event at once, one at a time.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        seconds: Callable[[], float],
+        tell: Callable[[TimelineEvent], object],
+    ) -> None:
+        self.timeline = timeline
+        self._seconds = seconds
+        self._tell = tell
+        self._changed = threading.Condition()
+        self._view = SetView()
+        self._held: set[int] = set()
+        self._sets: dict[int, tuple[int, ...]] = {}
+        self._said: dict[int, BrokerState] = {}
+
+    def now(self) -> float:
+        """
+        Returns seconds since the start.
+        """
+        return self._seconds()
+
+    def say(
+        self, who: str, what: str, mark: MarkKind | None = None, label: str = ""
+    ) -> float:
+        """
+        Records an event, and returns its time.
+        """
+        with self._changed:
+            return self._say(who, what, mark, label)
+
+    def _say(
+        self, who: str, what: str, mark: MarkKind | None = None, label: str = ""
+    ) -> float:
+        event = TimelineEvent(self._seconds(), who, what, mark, label)
+        self.timeline.events.append(event)
+        self._tell(event)
+        return event.at_s
+
+    def hold(self, broker: int, role: str) -> None:
+        """
+        Records that a broker is ``paused`` or ``down`` from now on, whatever answers
+        of it are still under way.
+        """
+        with self._changed:
+            self._held.add(broker)
+            self._gone(broker, role)
+
+    def release(self, broker: int, role: str = "") -> None:
+        """
+        Ends what `hold` began.
+
+        Args:
+            broker: that goes on.
+            role: from now on; empty: what its next answer says.
+        """
+        with self._changed:
+            self._held.discard(broker)
+            if role:
+                self.timeline.change(self._seconds(), broker, BrokerState(role))
+
+    def lost(self, broker: int) -> None:
+        """
+        Records that a broker does not answer.
+        """
+        with self._changed:
+            known = self.timeline.state(broker).role
+            if broker not in self._held and known != "starting":
+                self._gone(broker, "down")
+
+    def _gone(self, broker: int, role: str) -> None:
+        self._view.statuses.pop(broker, None)
+        if role == "down":
+            self._sets.pop(broker, None)
+            self._said.pop(broker, None)
+        self.timeline.change(self._seconds(), broker, BrokerState(role))
+        self._changed.notify_all()
+
+    def seen(self, broker: int, status: Status) -> None:
+        """
+        Records an answer of a broker.
+        """
+        with self._changed:
+            if broker in self._held:
+                return
+            self._view.statuses[broker] = status
+            role, epoch = status["role"], status["masterEpoch"]
+            state = BrokerState(role, epoch, status["masterId"])
+            if self.timeline.change(self._seconds(), broker, state):
+                self._say_role(broker, state)
+            if role == "master":
+                self._say_set(broker, status)
+            self._changed.notify_all()
+
+    def _say_role(self, broker: int, state: BrokerState) -> None:
+        if state.role in _SILENT or self._said.get(broker) == state:
+            return
+        self._said[broker] = state
+        text = _ROLES.get(state.role, state.role)
+        if state.role == "following" and state.master is not None:
+            text += f" of broker {state.master}"
+        if state.epoch:
+            text += f" in epoch {state.epoch}"
+        self._say(broker_name(broker), text)
+
+    def _say_set(self, broker: int, status: Status) -> None:
+        members = tuple(status["syncStateSet"])
+        if self._sets.get(broker) != members:
+            self._sets[broker] = members
+            self._say(broker_name(broker), f"SyncStateSet {id_list(members)}")
+
+    def leads(self, address: str, name: str) -> None:
+        """
+        Records which controller leads.
+
+        Args:
+            address: of the controller; empty: none is known.
+            name: of the controller.
+        """
+        with self._changed:
+            if address and address != self._view.leader:
+                self._say(name, "leads")
+            self._view.leader = address
+            self._changed.notify_all()
+
+    def acked(self, broker: int, records: int) -> None:
+        """
+        Records an acknowledgement.
+        """
+        with self._changed:
+            at_s = self._seconds()
+            before = self._view.acked_by
+            if before != broker:
+                text = "first `all` ack"
+                if before is not None:
+                    seconds = at_s - self.timeline.acks[-1][0]
+                    text += f" of {broker_name(broker)}, {seconds_text(seconds)}"
+                    text += f" after the last one of {broker_name(before)}"
+                self._say("writer", text)
+            self._view.acked_by = broker
+            self.timeline.acks.append((at_s, records))
+            self._changed.notify_all()
+
+    def wait_for(self, found: Callable[[SetView], bool], limit_s: float) -> bool:
+        """
+        Waits until it holds, and returns whether it does.
+
+        Args:
+            found: looks at the set; must not block.
+            limit_s: how long at most.
+        """
+        with self._changed:
+            return self._changed.wait_for(lambda: found(self._view), limit_s)
+
+    def view(self, look: Callable[[SetView], _Found]) -> _Found:
+        """
+        Returns what a look at the set finds.
+        """
+        with self._changed:
+            return look(self._view)
+

@@ -1,0 +1,233 @@
+"""
+The processes of the replicated part: controllers and brokers as an operator starts
+them, on ports of this machine only.
+
+Each process gets a configuration file and writes its lines into a file beside it. A
+signal goes to one process by its id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pystore.errors import UnavailableError
+
+__all__ = ["SET_NAME", "BrokerProgram", "ControllerProgram", "DemoProcess", "free_port"]
+
+SET_NAME = "demo"
+"""The broker set."""
+
+_HOST = "127.0.0.1"
+_LOWEST, _ABOVE = 20_000, 32_000
+# Below the range from which systems take the ports of outgoing connections: a broker
+# that is not master does not listen for slaves yet, and any connection could take
+# the port meanwhile.
+_TRIES = 1_000
+_END_S = 30.0
+
+
+def free_port(count: int = 2) -> int:
+    """
+    Returns the first of so many free ports in a row: a broker uses two.
+
+    Raises:
+        UnavailableError: none was found.
+    """
+    for _ in range(_TRIES):
+        port = random.SystemRandom().randrange(_LOWEST, _ABOVE)
+        with ExitStack() as stack:
+            try:
+                for number in range(count):
+                    at = _HOST, port + number
+                    stack.enter_context(socket.create_server(at))
+            except OSError:
+                # One is taken: others.
+                continue
+            return port
+    raise UnavailableError(f"no free port from {_LOWEST} to {_ABOVE} on {_HOST}")
+
+
+class DemoProcess:
+    """
+    A process of `python -m pystore`, which may be started several times. One thread.
+
+    Args:
+        name: for people.
+        words: its command line, after ``pystore``.
+        log: takes what it writes on stdout and stderr.
+    """
+
+    def __init__(self, name: str, words: Sequence[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._words = words
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """
+        Of the process.
+        """
+        return self._started.pid
+
+    def start(self) -> None:
+        """
+        Starts it. The one before has ended.
+        """
+        command = [sys.executable, "-m", "pystore", *self._words]
+        with self.log.open("ab") as log:
+            # In its own session it gets no Ctrl-C; the demo ends it then.
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        """
+        Makes sure that it has not ended by itself.
+
+        Raises:
+            UnavailableError: it has; the error has its last line.
+        """
+        code = None if self._child is None else self._child.poll()
+        if code is not None:
+            raise UnavailableError(
+                f"{self.name} ended with code {code}: {self.last_line()}",
+                path=os.fspath(self.log),
+            )
+
+    def last_line(self) -> str:
+        """
+        Returns the last line that it wrote.
+        """
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        return lines[-1] if lines else "it wrote nothing"
+
+    def send(self, number: signal.Signals) -> None:
+        """
+        Sends it a signal, such as SIGSTOP.
+        """
+        self._started.send_signal(number)
+
+    def kill(self) -> None:
+        """
+        Ends it by SIGKILL, and waits. Idempotent.
+        """
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            self._child = None
+
+    def stop(self) -> None:
+        """
+        Ends it by SIGTERM.
+
+        Raises:
+            UnavailableError: it does not end in time, or with another code than 0.
+        """
+        self.send(signal.SIGTERM)
+        try:
+            code = self._started.wait(_END_S)
+        except subprocess.TimeoutExpired as error:
+            # The caller kills it.
+            text = f"{self.name} did not end within {_END_S:.0f} s after SIGTERM"
+            raise UnavailableError(text, path=os.fspath(self.log)) from error
+        if code:
+            text = f"{self.name} ended with code {code}: {self.last_line()}"
+            raise UnavailableError(text, path=os.fspath(self.log))
+
+    @property
+    def _started(self) -> subprocess.Popen[bytes]:
+        assert self._child is not None, f"{self.name} was not started"
+        return self._child
+
+
+class ControllerProgram(DemoProcess):
+    """
+    A controller.
+
+    Args:
+        number: of the controller, from 1.
+        folder: for its files.
+        records: settings that say where its records are.
+
+    Attributes:
+        address: where it listens, also after a restart.
+    """
+
+    def __init__(
+        self, number: int, folder: Path, records: Mapping[str, str | int]
+    ) -> None:
+        self.address = f"{_HOST}:{free_port(1)}"
+        name = f"controller-{number}"
+        config = folder / f"{name}.toml"
+        config.write_text(_toml({"listen": self.address, **records}), "utf-8")
+        words = ("controller", "-c", os.fspath(config))
+        super().__init__(f"controller {number}", words, folder / f"{name}.log")
+
+
+class BrokerProgram(DemoProcess):
+    """
+    A broker.
+
+    Args:
+        number: of the broker, from 1; the controller gives the id in the order of
+            registrations.
+        folder: for its files.
+        sockets: for its control socket, whose path has to be short.
+        controllers: their addresses.
+        segment_size: of its log, in bytes.
+
+    Attributes:
+        number: of the broker.
+        store: its directory.
+        socket: of its control socket.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        sockets: Path,
+        controllers: Sequence[str],
+        segment_size: int,
+    ) -> None:
+        self.number = number
+        name = f"broker-{number}"
+        self.store = folder / name
+        self.socket = sockets / f"{name}.sock"
+        config = folder / f"{name}.toml"
+        settings: dict[str, str | int] = {
+            "brokerName": SET_NAME,
+            "name": name,
+            "address": f"{_HOST}:{free_port()}",
+            "store": os.fspath(self.store),
+            "controllerAddr": ";".join(controllers),
+            "minInSyncReplicas": 2,
+            "mappedFileSizeCommitLog": segment_size,
+        }
+        host = "[host]\n" + _toml({"socket": os.fspath(self.socket)})
+        config.write_text(_toml(settings) + host, "utf-8")
+        words = ("broker", "-c", os.fspath(config))
+        super().__init__(f"broker {number}", words, folder / f"{name}.log")
+
+
+def _toml(settings: Mapping[str, str | int]) -> str:
+    lines = (
+        f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        for name, value in settings.items()
+    )
+    # Texts and numbers of JSON are those of TOML.
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,361 @@
+"""
+The timeline of a replicated run as a picture: SVG without a library. Pure.
+
+From the top: what was done to the set, a lane for each broker with its role over time,
+a lane with the acknowledged records of each 100 ms, the gaps between acknowledgements,
+and the seconds. Each role has a colour and a text, and the colours differ in lightness,
+too (Okabe and Ito, *Color Universal Design*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree as Xml
+
+from pystore.demo.timeline import BrokerState, LaneSpan, MarkKind, Timeline
+from pystore.text import count_text, seconds_text
+
+__all__ = ["STEP_S", "render_timeline", "text_width"]
+
+STEP_S = 0.1
+"""The time of one bar of the lane of acknowledgements."""
+
+_WIDTH, _LEFT, _RIGHT = 1200, 110, 24
+_PLOT = _WIDTH - _LEFT - _RIGHT
+_LANE, _BETWEEN, _ACKS = 34, 10, 110
+_ROW = 18
+_TEXT, _SMALL = 13, 12
+_FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
+_EM = 0.62
+"""The mean width of a character, of the size of the text: that of a wide font."""
+_TICKS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """
+    How a role is drawn: its name, the colours of the area and of its text.
+    """
+
+    name: str
+    fill: str
+    ink: str = "#000000"
+    border: str = "#ffffff"
+    dashes: str = ""
+
+
+_LOOKS = {
+    "master": _Look("master", "#0072b2", "#ffffff"),
+    "following": _Look("slave", "#9fd3f2"),
+    "pending": _Look("changes its role", "#e69f00"),
+    "starting": _Look("starts", "#e4e4e4"),
+    "paused": _Look("paused", "#f5ec7a", border="#7a7400", dashes="4 2"),
+    "down": _Look("down", "#ffffff", "#5a5a5a", "#5a5a5a", "3 3"),
+}
+_ALIKE = {"idle": "starting", "resigned": "pending", "shutdown": "down"}
+_MARKS = {
+    MarkKind.KILL: ("#d55e00", ""),
+    MarkKind.RESTART: ("#00805d", "7 3"),
+    MarkKind.SWITCH: ("#a2447f", "2 3"),
+    MarkKind.CONTROLLER: ("#000000", "10 3 2 3"),
+}
+_ACK_COLOUR, _GAP_COLOUR = "#009e73", "#b34700"
+
+
+def text_width(text: str, size: float) -> float:
+    """
+    Returns about how wide a text is, rather too much than too little.
+    """
+    return len(text) * size * _EM
+
+
+def render_timeline(timeline: Timeline, title: str, summary: str) -> str:
+    """
+    Returns the picture.
+
+    Args:
+        timeline: its end is above 0.
+        title: its headline.
+        summary: the line below.
+    """
+    return _Picture(timeline).render(title, summary)
+
+
+class _Picture:
+    """
+    One picture: shapes are added from the top to the bottom.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._svg = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
+        self._background = self._add("rect", fill="#ffffff", x=0, y=0)
+
+    def render(self, title: str, summary: str) -> str:
+        """
+        Returns the text of the file.
+        """
+        self._text(16, 30, title, 18, weight="bold")
+        self._text(16, 52, summary, _TEXT)
+        self._legend(74)
+        top = 92
+        # Below the lanes, so that texts are above the lines.
+        lines = Xml.SubElement(self._svg, "g", {"class": "marks"})
+        lanes_at = self._mark_labels(top)
+        y = lanes_at
+        for broker in self._timeline.brokers:
+            self._lane(broker, y)
+            y += _LANE + _BETWEEN
+        self._acks(y)
+        y += _ACKS
+        self._axis(y)
+        self._mark_lines(lines, top, y)
+        y = self._gaps(y + 2 * _ROW + 8)
+        self._svg.attrib |= {
+            "viewBox": f"0 0 {_WIDTH} {y}",
+            "width": str(_WIDTH),
+            "height": str(y),
+            "font-family": _FONT,
+        }
+        self._background.attrib |= {"width": str(_WIDTH), "height": str(y)}
+        Xml.indent(self._svg)
+        return Xml.tostring(self._svg, "unicode") + "\n"
+
+    # -- the parts ---------------------------------------------------------------
+
+    def _legend(self, y: int) -> None:
+        x = 16.0
+        for look in _LOOKS.values():
+            self._area(self._svg, look, x, y - 11, 22, 14)
+            self._text(x + 28, y, look.name, _SMALL)
+            x += 28 + text_width(look.name, _SMALL) + 14
+
+    def _mark_labels(self, y: int) -> int:
+        """
+        Adds the texts of the marks, in as many rows as keep them apart, and returns
+        where the rows end.
+        """
+        marks = [one for one in self._timeline.events if one.mark is not None]
+        places = [
+            self._beside(self._x(one.at_s), one.label, _SMALL, by=5) for one in marks
+        ]
+        rows = _rows(places)
+        for event, place, row in zip(marks, places, rows, strict=True):
+            assert event.mark is not None
+            colour, _ = _MARKS[event.mark]
+            at = y + _ROW * (row + 1) - 5
+            self._text(place[0], at, event.label, _SMALL, fill=colour)
+        return y + _ROW * (max(rows, default=-1) + 1) + 6
+
+    def _mark_lines(self, group: Xml.Element, top: int, bottom: int) -> None:
+        for event in self._timeline.events:
+            if event.mark is None:
+                continue
+            colour, dashes = _MARKS[event.mark]
+            line = Xml.SubElement(group, "line", {"class": "mark"})
+            x = f"{self._x(event.at_s):.1f}"
+            line.attrib |= {"x1": x, "x2": x, "y1": str(top + 3), "y2": str(bottom)}
+            line.attrib |= {"stroke": colour, "stroke-width": "2"}
+            line.attrib["data-kind"] = event.mark.name.lower()
+            if dashes:
+                line.attrib["stroke-dasharray"] = dashes
+            self._tooltip(line, f"{event.at_s:.3f} s: {event.what}")
+
+    def _lane(self, broker: int, y: int) -> None:
+        group = Xml.SubElement(self._svg, "g", {"class": "lane"})
+        group.attrib["data-broker"] = str(broker)
+        self._text(16, y + _LANE / 2 + 5, f"broker {broker}", _TEXT, into=group)
+        for span in self._timeline.spans(broker):
+            self._span(group, span, y)
+
+    def _span(self, group: Xml.Element, span: LaneSpan, y: int) -> None:
+        look = _look(span.state)
+        left, right = self._x(span.begin_s), self._x(span.end_s)
+        area = self._area(group, look, left, y, right - left, _LANE)
+        area.attrib["data-role"] = look.name
+        names = _names(look, span.state)
+        seconds = span.end_s - span.begin_s
+        self._tooltip(area, f"{span.begin_s:.3f} s: {names[0]} for {seconds:.3f} s")
+        room = right - left - 8
+        fitting = (one for one in names if text_width(one, _SMALL) <= room)
+        text = next(fitting, None)
+        if text is not None:
+            middle = (left + right - text_width(text, _SMALL)) / 2
+            at = y + _LANE / 2 + 4
+            self._text(middle, at, text, _SMALL, fill=look.ink, into=group)
+
+    def _acks(self, y: int) -> None:
+        counts = self._timeline.acked_per(STEP_S)
+        most = max([*counts, 1])
+        group = Xml.SubElement(self._svg, "g", {"class": "acks"})
+        self._text(16, y + 20, "`all` acks", _TEXT, into=group)
+        for row, text in enumerate((f"at most {count_text(most)}", "records", "/100 ms")):
+            self._text(16, y + 40 + 16 * row, text, 11, fill="#5a5a5a", into=group)
+        high = _ACKS - 8
+        steps = [
+            f"M{self._x(number * STEP_S):.2f} {y + _ACKS}"
+            f"v-{high * count / most:.2f}h{_PLOT * STEP_S / self._end_s:.2f}"
+            f"v{high * count / most:.2f}z"
+            for number, count in enumerate(counts)
+            if count
+        ]
+        Xml.SubElement(group, "path", {"fill": _ACK_COLOUR, "d": "".join(steps)})
+
+    def _axis(self, y: int) -> None:
+        group = Xml.SubElement(self._svg, "g", {"class": "axis"})
+        self._line(group, _LEFT, y, _WIDTH - _RIGHT, y)
+        step = next(
+            one for one in _steps() if self._end_s / one <= _TICKS_MAX
+        )
+        for number in range(int(self._end_s / step) + 1):
+            x = self._x(number * step)
+            self._line(group, x, y, x, y + 5)
+            text = f"{number * step:g} s"
+            at = min(x - text_width(text, 11) / 2, _WIDTH - text_width(text, 11) - 2)
+            self._text(at, y + 19, text, 11, into=group)
+
+    def _gaps(self, y: int) -> int:
+        """
+        Adds the gaps below the axis, and returns where they end.
+        """
+        gaps = self._timeline.gaps
+        if gaps:
+            self._text(16, y + 4, "longest gap", _TEXT)
+        texts = [f"{one.name}: {seconds_text(one.seconds)}" for one in gaps]
+        places = []
+        for gap, text in zip(gaps, texts, strict=True):
+            left, right = self._x(gap.begin_s), self._x(gap.end_s)
+            place = self._beside(right, text, _SMALL, by=7)
+            places.append((min(left, place[0]), max(right, place[1])))
+        rows = _rows(places)
+        for gap, text, row in zip(gaps, texts, rows, strict=True):
+            self._gap(gap.begin_s, gap.end_s, text, y + _ROW * row)
+        return y + _ROW * (max(rows, default=0) + 1)
+
+    def _gap(self, begin_s: float, end_s: float, text: str, y: int) -> None:
+        group = Xml.SubElement(self._svg, "g", {"class": "gap"})
+        left, right = self._x(begin_s), self._x(end_s)
+        for x in (left, right):
+            self._line(group, x, y - 5, x, y + 5, _GAP_COLOUR)
+        self._line(group, left, y, right, y, _GAP_COLOUR)
+        at, _ = self._beside(right, text, _SMALL, by=7)
+        if at < left:
+            at = min(at, left - 7 - text_width(text, _SMALL))
+        self._text(at, y + 4, text, _SMALL, fill=_GAP_COLOUR, into=group)
+
+    # -- shapes --------------------------------------------------------------------
+
+    @property
+    def _end_s(self) -> float:
+        return max(self._timeline.end_s, STEP_S)
+
+    def _x(self, at_s: float) -> float:
+        return _LEFT + _PLOT * min(at_s, self._end_s) / self._end_s
+
+    def _beside(
+        self, x: float, text: str, size: float, by: float
+    ) -> tuple[float, float]:
+        """
+        Returns the left and the right end of a text beside a place: to the right of it,
+        or to the left where there is no room.
+        """
+        width = text_width(text, size)
+        left = x + by if x + by + width < _WIDTH - 4 else x - by - width
+        return left, left + width
+
+    def _add(self, name: str, **values: object) -> Xml.Element:
+        texts = {key: str(value) for key, value in values.items()}
+        return Xml.SubElement(self._svg, name, texts)
+
+    def _area(
+        self,
+        into: Xml.Element,
+        look: _Look,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+    ) -> Xml.Element:
+        area = Xml.SubElement(into, "rect", {"fill": look.fill, "stroke": look.border})
+        if look.dashes:
+            area.attrib["stroke-dasharray"] = look.dashes
+        numbers = {"x": x, "y": y, "width": width, "height": height}
+        area.attrib |= {name: f"{value:.1f}" for name, value in numbers.items()}
+        return area
+
+    def _line(
+        self,
+        into: Xml.Element,
+        left: float,
+        top: float,
+        right: float,
+        bottom: float,
+        colour: str = "#000000",
+    ) -> None:
+        line = Xml.SubElement(into, "line", {"stroke": colour})
+        ends = {"x1": left, "y1": top, "x2": right, "y2": bottom}
+        line.attrib |= {name: f"{value:.1f}" for name, value in ends.items()}
+
+    def _text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: int,
+        *,
+        fill: str = "#000000",
+        weight: str = "normal",
+        into: Xml.Element | None = None,
+    ) -> None:
+        found = Xml.SubElement(self._svg if into is None else into, "text")
+        found.attrib |= {"x": f"{x:.1f}", "y": f"{y:.1f}", "font-size": str(size)}
+        found.attrib |= {"fill": fill}
+        if weight != "normal":
+            found.attrib["font-weight"] = weight
+        found.text = text
+
+    @staticmethod
+    def _tooltip(shape: Xml.Element, text: str) -> None:
+        Xml.SubElement(shape, "title").text = text
+
+
+def _look(state: BrokerState) -> _Look:
+    name = _ALIKE.get(state.role, state.role)
+    return _LOOKS.get(name, _LOOKS["pending"])
+
+
+def _names(look: _Look, state: BrokerState) -> Sequence[str]:
+    """
+    Returns what may stand in an area, the longest text first.
+    """
+    if look.name == "master":
+        return (f"master, epoch {state.epoch}", f"epoch {state.epoch}", "M")
+    if look.name == "slave" and state.master is not None:
+        return (f"slave of {state.master}, epoch {state.epoch}", "slave", "s")
+    return (look.name,)
+
+
+def _rows(places: Sequence[tuple[float, float]]) -> list[int]:
+    """
+    Returns the row of each text, from 0: the first one where none is in its way.
+    """
+    ends: list[float] = []
+    rows = []
+    for left, right in places:
+        row = next((one for one, end in enumerate(ends) if end + 6 <= left), len(ends))
+        if row == len(ends):
+            ends.append(0.0)
+        ends[row] = right
+        rows.append(row)
+    return rows
+
+
+def _steps() -> Iterable[float]:
+    """
+    Yields the distances of ticks, in seconds, from the smallest on.
+    """
+    scale = 0.1
+    while True:
+        yield from (scale, 2 * scale, 5 * scale)
+        scale *= 10
