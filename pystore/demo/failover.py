@@ -452,11 +452,10 @@ class _Story:
             return
         gap = replace(found, name=name, cause_s=since_s)
         timeline.gaps.append(gap)
-        text = f"no `all` ack for {seconds_text(gap.seconds)}"
+        text = f"longest time without an `all` ack: {seconds_text(gap.seconds)}"
         if name == KILL:
-            text += ", most of it by the pause"
-            text += f"; the first one {seconds_text(gap.after_s)} after SIGKILL"
-        self._recorder.say("writer", f"{text} ({name})")
+            text += f" with the pause, {seconds_text(gap.after_s)} after SIGKILL"
+        self._recorder.say("writer", text)
 
     def _await(self, found: Callable[[SetView], bool], what: str) -> None:
         """

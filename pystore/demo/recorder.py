@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pystore.demo.timeline import BrokerState, MarkKind, Timeline, TimelineEvent
-from pystore.text import seconds_text
 
 __all__ = ["Recorder", "SetView", "broker_name", "id_list"]
 
@@ -219,14 +218,8 @@ class Recorder:
         """
         with self._changed:
             at_s = self._seconds()
-            before = self._view.acked_by
-            if before != broker:
-                text = "first `all` ack"
-                if before is not None:
-                    seconds = at_s - self.timeline.acks[-1][0]
-                    text += f" of {broker_name(broker)}, {seconds_text(seconds)}"
-                    text += f" after the last one of {broker_name(before)}"
-                self._say("writer", text)
+            if self._view.acked_by != broker:
+                self._say("writer", f"first `all` ack of {broker_name(broker)}")
             self._view.acked_by = broker
             self.timeline.acks.append((at_s, records))
             self._changed.notify_all()
@@ -248,4 +241,3 @@ class Recorder:
         """
         with self._changed:
             return look(self._view)
-

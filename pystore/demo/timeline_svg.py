@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
-from pystore.demo.timeline import BrokerState, LaneSpan, MarkKind, Timeline
+from pystore.demo.timeline import AckGap, BrokerState, LaneSpan, MarkKind, Timeline
 from pystore.text import count_text, seconds_text
 
 __all__ = ["STEP_S", "render_timeline", "text_width"]
@@ -60,7 +60,7 @@ _MARKS = {
     MarkKind.SWITCH: ("#a2447f", "2 3"),
     MarkKind.CONTROLLER: ("#000000", "10 3 2 3"),
 }
-_ACK_COLOUR, _GAP_COLOUR = "#009e73", "#b34700"
+_ACK_COLOUR, _GAP_COLOUR = "#86cdb5", "#b34700"
 
 
 def text_width(text: str, size: float) -> float:
@@ -89,6 +89,8 @@ class _Picture:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
+        self._marks = [one for one in timeline.events if one.mark is not None]
+        self._mark_rows: list[int] = []
         self._svg = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
         self._background = self._add("rect", fill="#ffffff", x=0, y=0)
 
@@ -100,18 +102,15 @@ class _Picture:
         self._text(16, 52, summary, _TEXT)
         self._legend(74)
         top = 92
-        # Below the lanes, so that texts are above the lines.
-        lines = Xml.SubElement(self._svg, "g", {"class": "marks"})
         lanes_at = self._mark_labels(top)
-        y = lanes_at
-        for broker in self._timeline.brokers:
-            self._lane(broker, y)
-            y += _LANE + _BETWEEN
-        self._acks(y)
-        y += _ACKS
-        self._axis(y)
-        self._mark_lines(lines, top, y)
-        y = self._gaps(y + 2 * _ROW + 8)
+        acks_at = lanes_at + len(self._timeline.brokers) * (_LANE + _BETWEEN)
+        self._acks(acks_at)
+        # Above the bars, and below the texts of the lanes.
+        self._mark_lines(top, acks_at + _ACKS)
+        for number, broker in enumerate(self._timeline.brokers):
+            self._lane(broker, lanes_at + number * (_LANE + _BETWEEN))
+        self._axis(acks_at + _ACKS)
+        y = self._gaps(acks_at + _ACKS + 2 * _ROW + 8)
         self._svg.attrib |= {
             "viewBox": f"0 0 {_WIDTH} {y}",
             "width": str(_WIDTH),
@@ -136,26 +135,26 @@ class _Picture:
         Adds the texts of the marks, in as many rows as keep them apart, and returns
         where the rows end.
         """
-        marks = [one for one in self._timeline.events if one.mark is not None]
+        marks = self._marks
         places = [
             self._beside(self._x(one.at_s), one.label, _SMALL, by=5) for one in marks
         ]
-        rows = _rows(places)
-        for event, place, row in zip(marks, places, rows, strict=True):
+        self._mark_rows = _stairs([self._x(one.at_s) for one in marks], places)
+        for event, place, row in zip(marks, places, self._mark_rows, strict=True):
             assert event.mark is not None
             colour, _ = _MARKS[event.mark]
             at = y + _ROW * (row + 1) - 5
             self._text(place[0], at, event.label, _SMALL, fill=colour)
-        return y + _ROW * (max(rows, default=-1) + 1) + 6
+        return y + _ROW * (max(self._mark_rows, default=-1) + 1) + 6
 
-    def _mark_lines(self, group: Xml.Element, top: int, bottom: int) -> None:
-        for event in self._timeline.events:
-            if event.mark is None:
-                continue
+    def _mark_lines(self, top: int, bottom: int) -> None:
+        group = Xml.SubElement(self._svg, "g", {"class": "marks"})
+        for event, row in zip(self._marks, self._mark_rows, strict=True):
+            assert event.mark is not None
             colour, dashes = _MARKS[event.mark]
             line = Xml.SubElement(group, "line", {"class": "mark"})
-            x = f"{self._x(event.at_s):.1f}"
-            line.attrib |= {"x1": x, "x2": x, "y1": str(top + 3), "y2": str(bottom)}
+            x, y = f"{self._x(event.at_s):.1f}", str(top + _ROW * row + 3)
+            line.attrib |= {"x1": x, "x2": x, "y1": y, "y2": str(bottom)}
             line.attrib |= {"stroke": colour, "stroke-width": "2"}
             line.attrib["data-kind"] = event.mark.name.lower()
             if dashes:
@@ -190,24 +189,22 @@ class _Picture:
         most = max([*counts, 1])
         group = Xml.SubElement(self._svg, "g", {"class": "acks"})
         self._text(16, y + 20, "`all` acks", _TEXT, into=group)
-        for row, text in enumerate((f"at most {count_text(most)}", "records", "/100 ms")):
+        notes = ("records in", "100 ms, up", f"to {count_text(most)}")
+        for row, text in enumerate(notes):
             self._text(16, y + 40 + 16 * row, text, 11, fill="#5a5a5a", into=group)
         high = _ACKS - 8
-        steps = [
-            f"M{self._x(number * STEP_S):.2f} {y + _ACKS}"
-            f"v-{high * count / most:.2f}h{_PLOT * STEP_S / self._end_s:.2f}"
-            f"v{high * count / most:.2f}z"
-            for number, count in enumerate(counts)
-            if count
-        ]
+        steps = []
+        for number, count in enumerate(counts):
+            left, right = (self._x(one * STEP_S) for one in (number, number + 1))
+            tall = high * count / most
+            across = f"v-{tall:.2f}h{right - left:.2f}v{tall:.2f}z"
+            steps.append(f"M{left:.2f} {y + _ACKS}{across}" if count else "")
         Xml.SubElement(group, "path", {"fill": _ACK_COLOUR, "d": "".join(steps)})
 
     def _axis(self, y: int) -> None:
         group = Xml.SubElement(self._svg, "g", {"class": "axis"})
         self._line(group, _LEFT, y, _WIDTH - _RIGHT, y)
-        step = next(
-            one for one in _steps() if self._end_s / one <= _TICKS_MAX
-        )
+        step = next(one for one in _steps() if self._end_s / one <= _TICKS_MAX)
         for number in range(int(self._end_s / step) + 1):
             x = self._x(number * step)
             self._line(group, x, y, x, y + 5)
@@ -222,7 +219,7 @@ class _Picture:
         gaps = self._timeline.gaps
         if gaps:
             self._text(16, y + 4, "longest gap", _TEXT)
-        texts = [f"{one.name}: {seconds_text(one.seconds)}" for one in gaps]
+        texts = [_gap_text(one) for one in gaps]
         places = []
         for gap, text in zip(gaps, texts, strict=True):
             left, right = self._x(gap.begin_s), self._x(gap.end_s)
@@ -334,6 +331,33 @@ def _names(look: _Look, state: BrokerState) -> Sequence[str]:
     if look.name == "slave" and state.master is not None:
         return (f"slave of {state.master}, epoch {state.epoch}", "slave", "s")
     return (look.name,)
+
+
+def _gap_text(gap: AckGap) -> str:
+    if gap.begin_s >= gap.cause_s:
+        return f"{gap.name}: {seconds_text(gap.seconds)}"
+    # It began before its cause, as by a pause.
+    after, whole = seconds_text(gap.after_s), seconds_text(gap.seconds)
+    return f"{gap.name}: {after} after it, {whole} in all"
+
+
+def _stairs(marks: Sequence[float], places: Sequence[tuple[float, float]]) -> list[int]:
+    """
+    Returns the row of the text of each mark, from 0. The line of a mark begins at its
+    text and goes down, so it is below every text that reaches over it.
+    """
+    rows: list[int] = []
+    for number, (left, right) in enumerate(places):
+        earlier = list(zip(places[:number], rows, strict=True))
+        over = [row for (_, end), row in earlier if end + 6 > marks[number]]
+        row = max(over, default=-1) + 1
+        while any(
+            at == row and start < right + 6 and end + 6 > left
+            for (start, end), at in earlier
+        ):
+            row += 1
+        rows.append(row)
+    return rows
 
 
 def _rows(places: Sequence[tuple[float, float]]) -> list[int]:
