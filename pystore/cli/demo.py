@@ -32,7 +32,7 @@ from pystore.demo.replicas import (
     show_replicas,
 )
 from pystore.demo.run import DemoReport, DemoRound, DemoSettings, run_demo
-from pystore.demo.timeline import TimelineEvent, event_lines
+from pystore.demo.timeline import EVENT_HEADER, TimelineEvent, event_lines
 from pystore.demo.timeline_svg import render_timeline
 from pystore.errors import UnavailableError
 from pystore.fs.free_space import require_free
@@ -211,7 +211,8 @@ class _DemoRun:
             self._store = self._play_store()
             self._echo(report_text(self._store, keep=keep))
         if _REPLICAS in self._parts:
-            self._echo("" if self._store is None else "\n")
+            before = "" if self._store is None else "\n\n"
+            self._echo(before + EVENT_HEADER)
             folder = self._folder / _REPLICAS
             folder.mkdir()
             settings = FailoverSettings(folder, controllers, zookeeper)

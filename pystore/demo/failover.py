@@ -30,7 +30,7 @@ from pystore.demo.set_processes import (
     SET_NAME,
     BrokerProgram,
     ControllerProgram,
-    DemoProcess,
+    set_programs,
 )
 from pystore.demo.store_checks import StoreCheck, check_stores
 from pystore.demo.stream_writer import StreamedAck, StreamWriter, append_piece
@@ -116,7 +116,7 @@ class FailoverReport:
     @property
     def missing(self) -> int:
         """
-        Number of acknowledged records that one store or more lacks.
+        Number of acknowledged records that the worst of the stores lacks.
         """
         return max((one.missing for one in self.checks), default=0)
 
@@ -186,7 +186,6 @@ def _processes(
     folder = settings.folder
     # The path of a socket is short, and that of the folder may be long.
     sockets = Path(tempfile.mkdtemp(prefix="pystore-demo-"))
-    programs: list[DemoProcess] = []
     try:
         with zookeeper_root(settings.zookeeper) as root:
             records: dict[str, str | int] = {"store": os.fspath(folder / "records")}
@@ -196,21 +195,13 @@ def _processes(
                     "zookeeperRoot": root,
                     "zookeeperSessionTimeout": _SESSION_MS,
                 }
+            counts = settings.controllers, len(_BROKERS)
+            size = settings.segment_size
+            controllers, brokers = set_programs(folder, sockets, records, counts, size)
             try:
-                controllers = [
-                    ControllerProgram(number, folder, records)
-                    for number in range(1, settings.controllers + 1)
-                ]
-                addresses = [one.address for one in controllers]
-                size = settings.segment_size
-                brokers = [
-                    BrokerProgram(number, folder, sockets, addresses, size)
-                    for number in _BROKERS
-                ]
-                programs += [*controllers, *brokers]
                 yield controllers, brokers
             finally:
-                for one in programs:
+                for one in (*controllers, *brokers):
                     one.kill()
     finally:
         shutil.rmtree(sockets, ignore_errors=True)
@@ -426,9 +417,7 @@ class _Story:
         else:
             self._await(lambda view: not view.leader, "the end of the controller")
             self._calm()
-        self._recorder.say(
-            "demo", f"starts {program.name} again", MarkKind.CONTROLLER, "and back"
-        )
+        self._recorder.say("demo", f"starts {program.name} again")
         program.start()
         self._await(lambda view: bool(view.leader), "a controller that leads")
         self._note_gap(CONTROLLER, killed_s)

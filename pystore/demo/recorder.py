@@ -1,6 +1,6 @@
 """
-The recorder of a replicated run: threads tell it what they saw, and it tells the
-timeline, the terminal and whoever waits.
+The recorder of a replicated run: threads tell it what they saw, and it fills the
+timeline. The thread of the story waits on it, and shows the events meanwhile.
 
 All times are taken under one lock, so the lines of a timeline are in order.
 """
@@ -80,12 +80,12 @@ class SetView:
 
 class Recorder:
     """
-    Any thread.
+    Any thread, but `say` and `wait_for`, which show events: one thread.
 
     Args:
         timeline: is filled.
         seconds: since the start of the run.
-        tell: receives each event at once, one at a time.
+        tell: receives each event, in the thread of the story. Its errors end the story.
     """
 
     def __init__(
@@ -102,6 +102,8 @@ class Recorder:
         self._held: set[int] = set()
         self._sets: dict[int, tuple[int, ...]] = {}
         self._said: dict[int, BrokerState] = {}
+        self._leader_before: str | None = None
+        self._told = 0
 
     def now(self) -> float:
         """
@@ -116,15 +118,22 @@ class Recorder:
         Records an event, and returns its time.
         """
         with self._changed:
-            return self._say(who, what, mark, label)
+            at_s = self._say(who, what, mark, label)
+            self._tell_all()
+        return at_s
 
     def _say(
         self, who: str, what: str, mark: MarkKind | None = None, label: str = ""
     ) -> float:
         event = TimelineEvent(self._seconds(), who, what, mark, label)
         self.timeline.events.append(event)
-        self._tell(event)
         return event.at_s
+
+    def _tell_all(self) -> None:
+        events = self.timeline.events
+        while self._told < len(events):
+            self._told += 1
+            self._tell(events[self._told - 1])
 
     def hold(self, broker: int, role: str) -> None:
         """
@@ -208,7 +217,9 @@ class Recorder:
         """
         with self._changed:
             if address and address != self._view.leader:
-                self._say(name, "leads")
+                mark = None if self._leader_before is None else MarkKind.CONTROLLER
+                self._say(name, "leads", mark, f"{name} leads")
+                self._leader_before = address
             self._view.leader = address
             self._changed.notify_all()
 
@@ -226,14 +237,22 @@ class Recorder:
 
     def wait_for(self, found: Callable[[SetView], bool], limit_s: float) -> bool:
         """
-        Waits until it holds, and returns whether it does.
+        Waits until it holds, shows events, and returns whether it does.
 
         Args:
             found: looks at the set; must not block.
             limit_s: how long at most.
         """
+        end_s = self._seconds() + limit_s
         with self._changed:
-            return self._changed.wait_for(lambda: found(self._view), limit_s)
+            while True:
+                self._tell_all()
+                if found(self._view):
+                    return True
+                left_s = end_s - self._seconds()
+                if left_s <= 0:
+                    return False
+                self._changed.wait(left_s)
 
     def view(self, look: Callable[[SetView], _Found]) -> _Found:
         """

@@ -21,7 +21,14 @@ from pathlib import Path
 
 from pystore.errors import UnavailableError
 
-__all__ = ["SET_NAME", "BrokerProgram", "ControllerProgram", "DemoProcess", "free_port"]
+__all__ = [
+    "SET_NAME",
+    "BrokerProgram",
+    "ControllerProgram",
+    "DemoProcess",
+    "free_port",
+    "set_programs",
+]
 
 SET_NAME = "demo"
 """The broker set."""
@@ -35,9 +42,9 @@ _TRIES = 1_000
 _END_S = 30.0
 
 
-def free_port(count: int = 2) -> int:
+def free_port(count: int) -> int:
     """
-    Returns the first of so many free ports in a row: a broker uses two.
+    Returns the first of so many free ports in a row.
 
     Raises:
         UnavailableError: none was found.
@@ -160,6 +167,7 @@ class ControllerProgram(DemoProcess):
 
     Args:
         number: of the controller, from 1.
+        port: where it listens.
         folder: for its files.
         records: settings that say where its records are.
 
@@ -168,9 +176,9 @@ class ControllerProgram(DemoProcess):
     """
 
     def __init__(
-        self, number: int, folder: Path, records: Mapping[str, str | int]
+        self, number: int, port: int, folder: Path, records: Mapping[str, str | int]
     ) -> None:
-        self.address = f"{_HOST}:{free_port(1)}"
+        self.address = f"{_HOST}:{port}"
         name = f"controller-{number}"
         config = folder / f"{name}.toml"
         config.write_text(_toml({"listen": self.address, **records}), "utf-8")
@@ -185,43 +193,83 @@ class BrokerProgram(DemoProcess):
     Args:
         number: of the broker, from 1; the controller gives the id in the order of
             registrations.
+        port: where it listens; slaves connect to the next one.
         folder: for its files.
-        sockets: for its control socket, whose path has to be short.
-        controllers: their addresses.
-        segment_size: of its log, in bytes.
+        socket: its control socket, whose path has to be short.
+        settings: more of them.
 
     Attributes:
         number: of the broker.
         store: its directory.
-        socket: of its control socket.
+        socket: its control socket.
     """
 
     def __init__(
         self,
         number: int,
+        port: int,
         folder: Path,
-        sockets: Path,
-        controllers: Sequence[str],
-        segment_size: int,
+        socket: Path,
+        settings: Mapping[str, str | int],
     ) -> None:
         self.number = number
+        self.socket = socket
         name = f"broker-{number}"
         self.store = folder / name
-        self.socket = sockets / f"{name}.sock"
         config = folder / f"{name}.toml"
-        settings: dict[str, str | int] = {
+        own = {
             "brokerName": SET_NAME,
             "name": name,
-            "address": f"{_HOST}:{free_port()}",
+            "address": f"{_HOST}:{port}",
             "store": os.fspath(self.store),
-            "controllerAddr": ";".join(controllers),
-            "minInSyncReplicas": 2,
-            "mappedFileSizeCommitLog": segment_size,
         }
-        host = "[host]\n" + _toml({"socket": os.fspath(self.socket)})
-        config.write_text(_toml(settings) + host, "utf-8")
+        host = {"socket": os.fspath(socket)}
+        config.write_text(f"{_toml({**own, **settings})}[host]\n{_toml(host)}", "utf-8")
         words = ("broker", "-c", os.fspath(config))
         super().__init__(f"broker {number}", words, folder / f"{name}.log")
+
+
+def set_programs(
+    folder: Path,
+    sockets: Path,
+    records: Mapping[str, str | int],
+    counts: tuple[int, int],
+    segment_size: int,
+) -> tuple[list[ControllerProgram], list[BrokerProgram]]:
+    """
+    Returns the programs of a broker set, not started yet.
+
+    Args:
+        folder: for their files.
+        sockets: for the control sockets; a short path.
+        records: settings of the controllers that say where their records are.
+        counts: of the controllers and of the brokers.
+        segment_size: of the logs, in bytes.
+
+    Raises:
+        UnavailableError: there are not enough free ports in a row.
+    """
+    leading, brokers = counts
+    first = free_port(leading + 2 * brokers)
+    controllers = [
+        ControllerProgram(number + 1, first + number, folder, records)
+        for number in range(leading)
+    ]
+    settings: dict[str, str | int] = {
+        "controllerAddr": ";".join(one.address for one in controllers),
+        "minInSyncReplicas": 2,
+        "mappedFileSizeCommitLog": segment_size,
+    }
+    return controllers, [
+        BrokerProgram(
+            number + 1,
+            first + leading + 2 * number,
+            folder,
+            sockets / f"broker-{number + 1}.sock",
+            settings,
+        )
+        for number in range(brokers)
+    ]
 
 
 def _toml(settings: Mapping[str, str | int]) -> str:

@@ -1,6 +1,6 @@
 """
-The tail of a killed master: the bytes that only it had, and what was cut of them when it
-came back.
+The tail of a killed master: the bytes that only it had, and what was cut of them when
+it came back.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import pairwise
 
 __all__ = [
+    "EVENT_HEADER",
     "NEVER_RUN",
     "AckGap",
     "BrokerState",
@@ -24,6 +25,9 @@ __all__ = [
 
 _TIME_WIDTH, _WHO_WIDTH = 8, 12
 _WHAT_COLUMN = _TIME_WIDTH + 2 + _WHO_WIDTH + 2
+
+EVENT_HEADER = f"{'seconds':>{_TIME_WIDTH}}  {'who':<{_WHO_WIDTH}}  what"
+"""The line above those of `event_lines`."""
 
 
 class MarkKind(Enum):

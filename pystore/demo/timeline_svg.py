@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree as Xml
+from xml.etree import ElementTree as ET
 
 from pystore.demo.timeline import AckGap, BrokerState, LaneSpan, MarkKind, Timeline
 from pystore.text import count_text, seconds_text
@@ -91,7 +91,7 @@ class _Picture:
         self._timeline = timeline
         self._marks = [one for one in timeline.events if one.mark is not None]
         self._mark_rows: list[int] = []
-        self._svg = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
+        self._svg = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
         self._background = self._add("rect", fill="#ffffff", x=0, y=0)
 
     def render(self, title: str, summary: str) -> str:
@@ -118,15 +118,15 @@ class _Picture:
             "font-family": _FONT,
         }
         self._background.attrib |= {"width": str(_WIDTH), "height": str(y)}
-        Xml.indent(self._svg)
-        return Xml.tostring(self._svg, "unicode") + "\n"
+        ET.indent(self._svg)
+        return ET.tostring(self._svg, "unicode") + "\n"
 
     # -- the parts ---------------------------------------------------------------
 
     def _legend(self, y: int) -> None:
         x = 16.0
         for look in _LOOKS.values():
-            self._area(self._svg, look, x, y - 11, 22, 14)
+            self._area(self._svg, look, (x, y - 11), (22, 14))
             self._text(x + 28, y, look.name, _SMALL)
             x += 28 + text_width(look.name, _SMALL) + 14
 
@@ -148,11 +148,11 @@ class _Picture:
         return y + _ROW * (max(self._mark_rows, default=-1) + 1) + 6
 
     def _mark_lines(self, top: int, bottom: int) -> None:
-        group = Xml.SubElement(self._svg, "g", {"class": "marks"})
+        group = ET.SubElement(self._svg, "g", {"class": "marks"})
         for event, row in zip(self._marks, self._mark_rows, strict=True):
             assert event.mark is not None
             colour, dashes = _MARKS[event.mark]
-            line = Xml.SubElement(group, "line", {"class": "mark"})
+            line = ET.SubElement(group, "line", {"class": "mark"})
             x, y = f"{self._x(event.at_s):.1f}", str(top + _ROW * row + 3)
             line.attrib |= {"x1": x, "x2": x, "y1": y, "y2": str(bottom)}
             line.attrib |= {"stroke": colour, "stroke-width": "2"}
@@ -162,16 +162,16 @@ class _Picture:
             self._tooltip(line, f"{event.at_s:.3f} s: {event.what}")
 
     def _lane(self, broker: int, y: int) -> None:
-        group = Xml.SubElement(self._svg, "g", {"class": "lane"})
+        group = ET.SubElement(self._svg, "g", {"class": "lane"})
         group.attrib["data-broker"] = str(broker)
         self._text(16, y + _LANE / 2 + 5, f"broker {broker}", _TEXT, into=group)
         for span in self._timeline.spans(broker):
             self._span(group, span, y)
 
-    def _span(self, group: Xml.Element, span: LaneSpan, y: int) -> None:
+    def _span(self, group: ET.Element, span: LaneSpan, y: int) -> None:
         look = _look(span.state)
         left, right = self._x(span.begin_s), self._x(span.end_s)
-        area = self._area(group, look, left, y, right - left, _LANE)
+        area = self._area(group, look, (left, y), (right - left, _LANE))
         area.attrib["data-role"] = look.name
         names = _names(look, span.state)
         seconds = span.end_s - span.begin_s
@@ -187,7 +187,7 @@ class _Picture:
     def _acks(self, y: int) -> None:
         counts = self._timeline.acked_per(STEP_S)
         most = max([*counts, 1])
-        group = Xml.SubElement(self._svg, "g", {"class": "acks"})
+        group = ET.SubElement(self._svg, "g", {"class": "acks"})
         self._text(16, y + 20, "`all` acks", _TEXT, into=group)
         notes = ("records in", "100 ms, up", f"to {count_text(most)}")
         for row, text in enumerate(notes):
@@ -199,15 +199,15 @@ class _Picture:
             tall = high * count / most
             across = f"v-{tall:.2f}h{right - left:.2f}v{tall:.2f}z"
             steps.append(f"M{left:.2f} {y + _ACKS}{across}" if count else "")
-        Xml.SubElement(group, "path", {"fill": _ACK_COLOUR, "d": "".join(steps)})
+        ET.SubElement(group, "path", {"fill": _ACK_COLOUR, "d": "".join(steps)})
 
     def _axis(self, y: int) -> None:
-        group = Xml.SubElement(self._svg, "g", {"class": "axis"})
-        self._line(group, _LEFT, y, _WIDTH - _RIGHT, y)
+        group = ET.SubElement(self._svg, "g", {"class": "axis"})
+        self._line(group, (_LEFT, y), (_WIDTH - _RIGHT, y))
         step = next(one for one in _steps() if self._end_s / one <= _TICKS_MAX)
         for number in range(int(self._end_s / step) + 1):
             x = self._x(number * step)
-            self._line(group, x, y, x, y + 5)
+            self._line(group, (x, y), (x, y + 5))
             text = f"{number * step:g} s"
             at = min(x - text_width(text, 11) / 2, _WIDTH - text_width(text, 11) - 2)
             self._text(at, y + 19, text, 11, into=group)
@@ -231,11 +231,11 @@ class _Picture:
         return y + _ROW * (max(rows, default=0) + 1)
 
     def _gap(self, begin_s: float, end_s: float, text: str, y: int) -> None:
-        group = Xml.SubElement(self._svg, "g", {"class": "gap"})
+        group = ET.SubElement(self._svg, "g", {"class": "gap"})
         left, right = self._x(begin_s), self._x(end_s)
         for x in (left, right):
-            self._line(group, x, y - 5, x, y + 5, _GAP_COLOUR)
-        self._line(group, left, y, right, y, _GAP_COLOUR)
+            self._line(group, (x, y - 5), (x, y + 5), _GAP_COLOUR)
+        self._line(group, (left, y), (right, y), _GAP_COLOUR)
         at, _ = self._beside(right, text, _SMALL, by=7)
         if at < left:
             at = min(at, left - 7 - text_width(text, _SMALL))
@@ -261,38 +261,36 @@ class _Picture:
         left = x + by if x + by + width < _WIDTH - 4 else x - by - width
         return left, left + width
 
-    def _add(self, name: str, **values: object) -> Xml.Element:
+    def _add(self, name: str, **values: object) -> ET.Element:
         texts = {key: str(value) for key, value in values.items()}
-        return Xml.SubElement(self._svg, name, texts)
+        return ET.SubElement(self._svg, name, texts)
 
     def _area(
         self,
-        into: Xml.Element,
+        into: ET.Element,
         look: _Look,
-        x: float,
-        y: float,
-        width: float,
-        height: float,
-    ) -> Xml.Element:
-        area = Xml.SubElement(into, "rect", {"fill": look.fill, "stroke": look.border})
+        place: tuple[float, float],
+        size: tuple[float, float],
+    ) -> ET.Element:
+        area = ET.SubElement(into, "rect", {"fill": look.fill, "stroke": look.border})
         if look.dashes:
             area.attrib["stroke-dasharray"] = look.dashes
-        numbers = {"x": x, "y": y, "width": width, "height": height}
-        area.attrib |= {name: f"{value:.1f}" for name, value in numbers.items()}
+        names = ("x", "y", "width", "height")
+        for name, value in zip(names, (*place, *size), strict=True):
+            area.attrib[name] = f"{value:.1f}"
         return area
 
     def _line(
         self,
-        into: Xml.Element,
-        left: float,
-        top: float,
-        right: float,
-        bottom: float,
+        into: ET.Element,
+        start: tuple[float, float],
+        end: tuple[float, float],
         colour: str = "#000000",
     ) -> None:
-        line = Xml.SubElement(into, "line", {"stroke": colour})
-        ends = {"x1": left, "y1": top, "x2": right, "y2": bottom}
-        line.attrib |= {name: f"{value:.1f}" for name, value in ends.items()}
+        line = ET.SubElement(into, "line", {"stroke": colour})
+        names = ("x1", "y1", "x2", "y2")
+        for name, value in zip(names, (*start, *end), strict=True):
+            line.attrib[name] = f"{value:.1f}"
 
     def _text(
         self,
@@ -303,9 +301,9 @@ class _Picture:
         *,
         fill: str = "#000000",
         weight: str = "normal",
-        into: Xml.Element | None = None,
+        into: ET.Element | None = None,
     ) -> None:
-        found = Xml.SubElement(self._svg if into is None else into, "text")
+        found = ET.SubElement(self._svg if into is None else into, "text")
         found.attrib |= {"x": f"{x:.1f}", "y": f"{y:.1f}", "font-size": str(size)}
         found.attrib |= {"fill": fill}
         if weight != "normal":
@@ -313,8 +311,8 @@ class _Picture:
         found.text = text
 
     @staticmethod
-    def _tooltip(shape: Xml.Element, text: str) -> None:
-        Xml.SubElement(shape, "title").text = text
+    def _tooltip(shape: ET.Element, text: str) -> None:
+        ET.SubElement(shape, "title").text = text
 
 
 def _look(state: BrokerState) -> _Look:

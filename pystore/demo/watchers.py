@@ -25,6 +25,7 @@ __all__ = ["Watchers"]
 _BROKER_S = 0.02
 _CONTROLLER_S = 0.1
 _ANSWER_MS = 500
+_STATUS_S = 10.0
 
 
 class Watchers:
@@ -70,7 +71,7 @@ class Watchers:
     def _watch_broker(self, broker: int, socket: Path) -> None:
         while not self._ending.is_set():
             try:
-                with ControlClient(socket) as client:
+                with ControlClient(socket, timeout_s=_STATUS_S) as client:
                     while not self._ending.wait(_BROKER_S):
                         self._recorder.seen(broker, client.status()[0])
             except PystoreError:

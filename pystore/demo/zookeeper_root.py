@@ -1,6 +1,6 @@
 """
-A node of ZooKeeper for the records of one run: another one each time, so that broker ids
-begin at 1, and removed at the end.
+A node of ZooKeeper for the records of one run: another one each time, so that broker
+ids begin at 1, and removed at the end.
 """
 
 from __future__ import annotations

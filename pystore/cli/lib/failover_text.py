@@ -68,8 +68,8 @@ def _pairs(report: FailoverReport, *, keep: bool) -> list[tuple[str, str]]:
         ("diverged", "-" if report.cut is None else _cut_text(report.cut)),
         (
             "extra",
-            f"{count_text(extra)} records are stored and were not acknowledged as "
-            "`all`:\nappended as `leader`, or again after a missing answer",
+            f"{count_text(extra)} records without an `all` ack: appended as `leader`,\n"
+            "or again after a missing answer",
         ),
         ("total time", seconds_text(report.seconds)),
     ]
@@ -88,7 +88,7 @@ def _gap_text(gap: AckGap) -> str:
         return text + f"{seconds_text(gap.seconds)} at most"
     return text + (
         f"{seconds_text(gap.after_s)} after it, "
-        f"{seconds_text(gap.seconds)} with the pause of the slaves"
+        f"{seconds_text(gap.seconds)} with the pause"
     )
 
 
@@ -97,11 +97,11 @@ def _cut_text(cut: TailCut) -> str:
         return f"broker {cut.broker} cut nothing: the slaves had received all of it"
     return (
         f"broker {cut.broker} cut {size_text(cut.size_bytes)} "
-        f"({count_text(cut.records)} records) when it came back:\n"
-        f"{count_text(cut.leader_records)} were acknowledged as `leader`, which does "
-        "not survive a lost master,\n"
-        f"{count_text(cut.all_records)} as `all`. A cut that the master orders keeps no "
-        "copy."
+        f"({count_text(cut.records)} records) when it came back\n"
+        "of them acknowledged as `leader`, so safe on it alone: "
+        f"{count_text(cut.leader_records)}\n"
+        f"of them acknowledged as `all`: {count_text(cut.all_records)}\n"
+        "what a master orders to cut is not saved"
     )
 
 
