@@ -108,7 +108,7 @@ class ControlClient:
             topic: of all records.
             bodies: one for each record.
             queue_id: of all records.
-            keys: of all records, or one text for each.
+            keys: of all records, or a list with one text for each.
             tags: of all records.
             ack: its name.
             timeout_ms: how long the ack may take.

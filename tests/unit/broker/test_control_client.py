@@ -84,6 +84,19 @@ def test_requests_name_the_node_and_encode_bodies(tmp_path: Path) -> None:
     ] == sent
 
 
+def test_each_record_may_have_keys_of_its_own(tmp_path: Path) -> None:
+    """
+    As many as there are bodies; empty ones are left out.
+    """
+    with host(tmp_path, [{}]) as (path, sent), ControlClient(path) as client:
+        client.append("t", [b"a", b"b", b"c"], keys=["1", "", "3"])
+        with pytest.raises(ValueError, match="zip"):
+            client.append("t", [b"a", b"b"], keys=["1"])
+
+    found = [message.get("keys") for message in sent[0]["messages"]]
+    assert ["1", None, "3"] == found
+
+
 @pytest.mark.parametrize(
     ("more", "name", "key"),
     [({}, "nextOffset", "offset"), ({"topic": "t"}, "nextQueueOffset", "queueOffset")],

@@ -1,5 +1,5 @@
 """
-The demo ends with a table and 0 missing records.
+Each part of the demo ends with a table and 0 missing records.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,14 @@ from lib.demo_library import make_library
 from pystore.cli.demo import report_json, report_text
 from pystore.demo.corpus import read_corpus
 from pystore.demo.run import DemoReport, DemoRound
+from pystore.demo.timeline import EVENT_HEADER
+
+
+def at(folder: Path) -> tuple[str, str]:
+    """
+    The option that says where.
+    """
+    return "--directory", str(folder)
 
 
 def a_report(tmp_path: Path, **changes: object) -> DemoReport:
@@ -85,16 +94,17 @@ def test_json_has_the_sums_and_every_writer(tmp_path: Path) -> None:
     json.dumps(found)
 
 
-def test_an_existing_store_is_not_touched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["store", "replicas"])
+def test_an_existing_store_is_not_touched(tmp_path: Path, name: str) -> None:
     """
     The demo creates its own store.
     """
-    (tmp_path / "store").mkdir()
+    (tmp_path / name).mkdir()
     result = run("demo", "--directory", tmp_path)
 
     assert 2 == result.exit_code
-    assert "exists" in result.stderr
-    assert ["store"] == os.listdir(tmp_path)
+    assert f"{tmp_path / name} exists" in result.stderr
+    assert [name] == os.listdir(tmp_path)
 
 
 def test_too_small_a_disk_is_refused_before_anything_is_written(
@@ -115,10 +125,65 @@ def test_the_demo_loses_no_record_and_removes_its_store(tmp_path: Path) -> None:
     """
     A real run over the whole library.
     """
-    found = run_json("demo", "--repeat", "1", "--directory", tmp_path)
+    found = run_json("demo", "--repeat", "1", "--part", "store", *at(tmp_path))
 
     assert 0 == found["missing"]
     assert found["lines"] == found["records"]
+    assert found["failover"] is None
+    assert [] == os.listdir(tmp_path)
+
+
+@pytest.mark.slow
+def test_both_parts_are_played_one_after_the_other(tmp_path: Path) -> None:
+    """
+    As `make demo` does it: events when they happen, a table for each part, and the
+    picture.
+    """
+    into = tmp_path / "out"
+    words = ("--repeat", "1", "--report", str(into), *at(tmp_path / "d"))
+    ended = subprocess.run(
+        [*PYSTORE, "demo", *words], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == ended.returncode, ended.stderr
+    assert 2 == ended.stdout.count("acknowledged but missing: 0")
+    places = [
+        ended.stdout.index(text)
+        for text in ("writer ", EVENT_HEADER, "SIGKILL: broker 1", "looked up")
+    ]
+    assert sorted(places) == places
+    assert (into / "timeline.svg").read_text("utf-8").startswith("<svg")
+    assert [] == os.listdir(tmp_path / "d")
+
+
+def test_several_controllers_need_zookeeper(tmp_path: Path) -> None:
+    """
+    Wrong usage, before anything is started.
+    """
+    result = run("demo", "--controllers", "3", *at(tmp_path / "d"))
+
+    assert 2 == result.exit_code
+    assert "--controllers 3 needs --zookeeper" in result.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_terminated_demo_leaves_no_process_and_no_store(tmp_path: Path) -> None:
+    """
+    The exit code is that of the signal.
+    """
+    words = ("--part", "replicas", *at(tmp_path))
+    with subprocess.Popen(
+        [*PYSTORE, "demo", *words], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "broker 1      master" in line:
+                break
+        assert (tmp_path / "replicas" / "broker-1").exists()
+        process.terminate()
+        process.stdout.read()
+
+    assert 128 + signal.SIGTERM == process.returncode
     assert [] == os.listdir(tmp_path)
 
 
@@ -128,7 +193,8 @@ def test_on_a_terminal_bars_are_drawn_and_cleared(tmp_path: Path) -> None:
     Only the table remains.
     """
     parent, child = pty.openpty()
-    command = [*PYSTORE, "demo", "--repeat", "7", "--directory", str(tmp_path)]
+    words = ("--part", "store", "--repeat", "7", *at(tmp_path))
+    command = [*PYSTORE, "demo", *words]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -46,7 +46,7 @@ def test_a_record_that_one_store_lacks_is_missing_there(
     And not in the others.
     """
     stores = [(number, tmp_path / f"s{number}") for number in (1, 2, 3)]
-    acks = [append_all(store, jobs) for _, store in stores][0]
+    acks, *_ = [append_all(store, jobs) for _, store in stores]
     with CommitLog(stores[1][1]) as log:
         log.cut(acks[-1].offset)
     path, at = segment_file(stores[2][1], 0), acks[0].end - 1
