@@ -292,7 +292,9 @@ class _DemoRun:
         from pystore.spark.session import open_session  # noqa: PLC0415
 
         with suppress(UnavailableError):
-            session = open_session("pystore demo", "local[*]")
+            # Its own bars would stay in the terminal.
+            settings = {"spark.ui.showConsoleProgress": "false"}
+            session = open_session("pystore demo", "local[*]", settings)
             self._spark.enter_context(session)
 
     def _check_space(self) -> None:

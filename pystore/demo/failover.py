@@ -24,7 +24,7 @@ from pathlib import Path
 
 from pystore.broker.control_client import ControlClient
 from pystore.demo.corpus import Corpus
-from pystore.demo.recorder import Recorder, SetView, broker_name
+from pystore.demo.recorder import KnownSet, Recorder, broker_name
 from pystore.demo.replicas import AgreementReport, StepCallback
 from pystore.demo.set_processes import (
     SET_NAME,
@@ -297,7 +297,7 @@ class _Story:
         self._brokers[number].start()
         self._recorder.release(number, "starting")
 
-        def has_id(view: SetView) -> bool:
+        def has_id(view: KnownSet) -> bool:
             return view.statuses.get(number, {}).get("brokerId") is not None
 
         self._await(has_id, f"an id for {broker_name(number)}")
@@ -446,7 +446,7 @@ class _Story:
             text += f" with the pause, {seconds_text(gap.after_s)} after SIGKILL"
         self._recorder.say("writer", text)
 
-    def _await(self, found: Callable[[SetView], bool], what: str) -> None:
+    def _await(self, found: Callable[[KnownSet], bool], what: str) -> None:
         """
         Waits until it holds.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pystore.demo.timeline import BrokerState, MarkKind, Timeline, TimelineEvent
 
-__all__ = ["Recorder", "SetView", "broker_name", "id_list"]
+__all__ = ["KnownSet", "Recorder", "broker_name", "id_list"]
 
 _ROLES = {"following": "slave"}
 _SILENT = {"idle", "pending", "starting", "paused", "down"}
@@ -37,7 +37,7 @@ def id_list(brokers: tuple[int, ...] | list[int]) -> str:
     return ", ".join(map(str, brokers)) or "-"
 
 
-class SetView:
+class KnownSet:
     """
     What is known about the set now. Only under the lock of the recorder.
 
@@ -98,7 +98,7 @@ class Recorder:
         self._seconds = seconds
         self._tell = tell
         self._changed = threading.Condition()
-        self._view = SetView()
+        self._view = KnownSet()
         self._held: set[int] = set()
         self._sets: dict[int, tuple[int, ...]] = {}
         self._said: dict[int, BrokerState] = {}
@@ -235,7 +235,7 @@ class Recorder:
             self.timeline.acks.append((at_s, records))
             self._changed.notify_all()
 
-    def wait_for(self, found: Callable[[SetView], bool], limit_s: float) -> bool:
+    def wait_for(self, found: Callable[[KnownSet], bool], limit_s: float) -> bool:
         """
         Waits until it holds, shows events, and returns whether it does.
 
@@ -254,7 +254,7 @@ class Recorder:
                     return False
                 self._changed.wait(left_s)
 
-    def view(self, look: Callable[[SetView], _Found]) -> _Found:
+    def view(self, look: Callable[[KnownSet], _Found]) -> _Found:
         """
         Returns what a look at the set finds.
         """

@@ -10,7 +10,7 @@ too (Okabe and Ito, *Color Universal Design*).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
 from pystore.demo.timeline import AckGap, BrokerState, LaneSpan, MarkKind, Timeline
@@ -21,7 +21,7 @@ __all__ = ["STEP_S", "render_timeline", "text_width"]
 STEP_S = 0.1
 """The time of one bar of the lane of acknowledgements."""
 
-_WIDTH, _LEFT, _RIGHT = 1200, 110, 24
+_WIDTH, _LEFT, _RIGHT = 1200, 110, 80
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _LANE, _BETWEEN, _ACKS = 34, 10, 110
 _ROW = 18
@@ -144,7 +144,8 @@ class _Picture:
             assert event.mark is not None
             colour, _ = _MARKS[event.mark]
             at = y + _ROW * (row + 1) - 5
-            self._text(place[0], at, event.label, _SMALL, fill=colour)
+            x = self._x(event.at_s)
+            self._text_beside((x, at), place, event.label, colour)
         return y + _ROW * (max(self._mark_rows, default=-1) + 1) + 6
 
     def _mark_lines(self, top: int, bottom: int) -> None:
@@ -165,7 +166,7 @@ class _Picture:
         group = ET.SubElement(self._svg, "g", {"class": "lane"})
         group.attrib["data-broker"] = str(broker)
         self._text(16, y + _LANE / 2 + 5, f"broker {broker}", _TEXT, into=group)
-        for span in self._timeline.spans(broker):
+        for span in _joined(self._timeline.spans(broker)):
             self._span(group, span, y)
 
     def _span(self, group: ET.Element, span: LaneSpan, y: int) -> None:
@@ -236,10 +237,10 @@ class _Picture:
         for x in (left, right):
             self._line(group, (x, y - 5), (x, y + 5), _GAP_COLOUR)
         self._line(group, (left, y), (right, y), _GAP_COLOUR)
-        at, _ = self._beside(right, text, _SMALL, by=7)
-        if at < left:
-            at = min(at, left - 7 - text_width(text, _SMALL))
-        self._text(at, y + 4, text, _SMALL, fill=_GAP_COLOUR, into=group)
+        place = self._beside(right, text, _SMALL, by=7)
+        if place[0] < right:
+            place = left - 7 - (place[1] - place[0]), left - 7
+        self._text_beside((right, y + 4), place, text, _GAP_COLOUR, group)
 
     # -- shapes --------------------------------------------------------------------
 
@@ -260,6 +261,24 @@ class _Picture:
         width = text_width(text, size)
         left = x + by if x + by + width < _WIDTH - 4 else x - by - width
         return left, left + width
+
+    def _text_beside(
+        self,
+        at: tuple[float, float],
+        place: tuple[float, float],
+        text: str,
+        fill: str,
+        into: ET.Element | None = None,
+    ) -> None:
+        """
+        Adds a text whose near end is exact, whatever the font.
+        """
+        left, right = place
+        if left >= at[0]:
+            self._text(left, at[1], text, _SMALL, fill=fill, into=into)
+        else:
+            found = self._text(right, at[1], text, _SMALL, fill=fill, into=into)
+            found.attrib["text-anchor"] = "end"
 
     def _add(self, name: str, **values: object) -> ET.Element:
         texts = {key: str(value) for key, value in values.items()}
@@ -302,17 +321,32 @@ class _Picture:
         fill: str = "#000000",
         weight: str = "normal",
         into: ET.Element | None = None,
-    ) -> None:
+    ) -> ET.Element:
         found = ET.SubElement(self._svg if into is None else into, "text")
         found.attrib |= {"x": f"{x:.1f}", "y": f"{y:.1f}", "font-size": str(size)}
         found.attrib |= {"fill": fill}
         if weight != "normal":
             found.attrib["font-weight"] = weight
         found.text = text
+        return found
 
     @staticmethod
     def _tooltip(shape: ET.Element, text: str) -> None:
         ET.SubElement(shape, "title").text = text
+
+
+def _joined(spans: Iterable[LaneSpan]) -> list[LaneSpan]:
+    """
+    Returns the spans, those that look alike and follow each other as one.
+    """
+    found: list[LaneSpan] = []
+    for span in spans:
+        looks = [_names(_look(one.state), one.state) for one in (*found[-1:], span)]
+        if len(looks) == 2 and looks[0] == looks[1]:
+            found[-1] = replace(found[-1], end_s=span.end_s)
+        else:
+            found.append(span)
+    return found
 
 
 def _look(state: BrokerState) -> _Look:

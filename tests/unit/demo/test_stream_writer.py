@@ -148,7 +148,11 @@ def test_a_slave_names_the_master(tmp_path: Path, jobs: AppendJobs) -> None:
     def nobody(_: dict[str, Any]) -> bytes:
         raise AssertionError
 
-    answers = {1: slave, 2: nobody, 3: lambda request: acked(3, request)}
+    answers: dict[int, Answer] = {
+        1: slave,
+        2: nobody,
+        3: lambda request: acked(3, request),
+    }
     writer, told = run(tmp_path, jobs, answers, 2)
 
     assert {3} == {broker for broker, _ in told}

@@ -40,6 +40,7 @@ def a_timeline(scale: float = 1.0) -> Timeline:
         timeline.events.append(TimelineEvent(at_s * scale, "writer", "no mark"))
     states = [
         (0.5, 1, BrokerState("starting")),
+        (1.2, 1, BrokerState("idle", 0)),
         (1.5, 1, BrokerState("master", 1, 1)),
         (1.6, 2, BrokerState("starting")),
         (2.5, 2, BrokerState("following", 1, 1)),
@@ -81,7 +82,9 @@ def boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, float]]:
     for one in svg.iter(f"{NAME}text"):
         text, size = one.text or "", float(one.attrib["font-size"])
         x, y = float(one.attrib["x"]), float(one.attrib["y"])
-        yield text, x, y - 0.8 * size, x + text_width(text, size), y + 0.25 * size
+        width = text_width(text, size)
+        left = x - width if one.get("text-anchor") == "end" else x
+        yield text, left, y - 0.8 * size, left + width, y + 0.25 * size
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.2, 1.0, 4.0])

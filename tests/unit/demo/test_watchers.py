@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from pystore.demo.recorder import Recorder, SetView
+from pystore.demo.recorder import KnownSet, Recorder
 from pystore.demo.set_processes import set_programs
 from pystore.demo.timeline import Timeline
 from pystore.demo.watchers import Watchers
@@ -27,7 +27,7 @@ def test_a_leader_and_a_broker_are_seen_to_come_and_go(tmp_path: Path) -> None:
     timeline = Timeline((1,))
     recorder = Recorder(timeline, time.monotonic, lambda _: None)
 
-    def leads(view: SetView) -> bool:
+    def leads(view: KnownSet) -> bool:
         return view.leader == controller.address
 
     addresses = {controller.name: controller.address}
