@@ -25,7 +25,7 @@ help: ## list the targets
 	$(BIN)/python setup.py -q build_ext --inplace
 	@touch $@
 
-demo: .venv/core $(SPARK) ## ingest, kill, recover, verify: the whole promise at work
+demo: .venv/core $(SPARK) ## kill a writer, then the master of three brokers: recover, fail over, verify
 	$(BIN)/pystore demo --report build/demo
 
 test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
