@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from chaos.machines import Network
+from chaos.wall_clocks import WallClocks
 from lib.broker_process import BrokerProcess, node_text
 from lib.command_line import PYSTORE
 from lib.controller.controller_process import ControllerProcess
@@ -20,13 +21,16 @@ from lib.remoting.zookeeper_server import ZookeeperServer
 from pystore.broker.control_client import ControlClient
 from pystore.errors import PystoreError
 
-__all__ = ["BROKERS", "LEASE_MS", "ChaosSet"]
+__all__ = ["BROKERS", "CLONE", "LEASE_MS", "ChaosSet"]
 
 BROKERS = ("b1", "b2", "b3")
+CLONE = "b4"
+"""Where a copy of a broker's disk may run."""
 LEASE_MS = 3_000
 SEGMENT = 4 << 20
 
 _DISK_MIB = 1_024
+_RETAINED = 6 * SEGMENT
 _STATUS_S = 1.0
 _ORDER_S = 60
 _BROKER_PORT, _CONTROLLER_PORT, _ZOOKEEPER_PORT = 10_911, 9_878, 2_181
@@ -39,18 +43,26 @@ class ChaosSet:
     Args:
         folder: new; takes configurations, logs and sockets.
         controllers: how many; more than one share a ZooKeeper.
+        min_in_sync: copies that `all` needs.
+        retains: whether old segments are deleted.
 
     Attributes:
         network: of all machines.
         brokers: by name; a killed one is still listed.
+        clocks: of brokers and controllers, by name.
         controllers: names of the machines.
     """
 
-    def __init__(self, folder: Path, controllers: int) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, controllers: int, min_in_sync: int, *, retains: bool
+    ) -> None:
+        self._folder = folder.absolute()
+        self._min_in_sync = min_in_sync
+        self._retains = retains
         self.controllers = tuple(f"c{one + 1}" for one in range(controllers))
-        names = [*BROKERS, *self.controllers, *(["z1"] if controllers > 1 else [])]
-        self.network = Network(names)
+        names = [*BROKERS, CLONE, *self.controllers]
+        self.network = Network(names + (["z1"] if controllers > 1 else []))
+        self.clocks = WallClocks(self._folder)
         self.brokers: dict[str, BrokerProcess] = {}
         self._running: dict[str, ControllerProcess] = {}
         self._zookeeper: ZookeeperServer | None = None
@@ -90,24 +102,35 @@ class ChaosSet:
             )
         for name in self.controllers:
             self.start_controller(name)
+        for name in (*BROKERS, CLONE):
+            disk = self._disk(name)
+            self.network.machines[name].mount(disk, _DISK_MIB)
         for name in BROKERS:
-            machine = self.network.machines[name]
-            disk = (self._folder / f"{name}-disk").absolute()
-            machine.mount(disk, _DISK_MIB)
-            socket = (self._folder / f"{name}.sock").absolute()
-            text = node_text(
-                disk / "store",
-                ";".join(self.address(one) for one in self.controllers),
-                address=f"{machine.address}:{_BROKER_PORT}",
-                minInSyncReplicas=2,
-                mappedFileSizeCommitLog=SEGMENT,
-                controllerHeartBeatTimeoutMills=LEASE_MS,
-                haMaxTimeSlaveNotCatchup=3_000,
-            )
-            text += f'[host]\nsocket = "{socket}"\n'
-            self.brokers[name] = BrokerProcess.of(
-                self._folder, name, text, machine.inside
-            )
+            self.start_broker(name)
+
+    def start_broker(self, name: str) -> None:
+        """
+        Starts a broker for the first time, or a clone.
+        """
+        machine = self.network.machines[name]
+        more = {"commitLogBytesMax": _RETAINED} if self._retains else {}
+        text = node_text(
+            self._disk(name) / "store",
+            ";".join(self.address(one) for one in self.controllers),
+            address=f"{machine.address}:{_BROKER_PORT}",
+            minInSyncReplicas=self._min_in_sync,
+            syncFromLastFile="true",
+            mappedFileSizeCommitLog=SEGMENT,
+            controllerHeartBeatTimeoutMills=LEASE_MS,
+            haMaxTimeSlaveNotCatchup=3_000,
+            **more,
+        )
+        text += f'[host]\nsocket = "{self._folder / name}.sock"\n'
+        before = (*machine.inside, *self.clocks.before(name))
+        self.brokers[name] = BrokerProcess.of(self._folder, name, text, before)
+
+    def _disk(self, name: str) -> Path:
+        return self._folder / f"{name}-disk"
 
     def address(self, controller: str) -> str:
         """
@@ -119,8 +142,7 @@ class ChaosSet:
         """
         Returns where this process sees the store of a broker.
         """
-        path = (self._folder / f"{name}-disk" / "store").absolute()
-        return self.network.machines[name].seen(path)
+        return self.network.machines[name].seen(self._disk(name) / "store")
 
     # -- processes -------------------------------------------------------------
 
@@ -133,7 +155,9 @@ class ChaosSet:
         if self._zookeeper is not None:
             place = ("--zookeeper", self._zookeeper.hosts)
         self._running[name] = ControllerProcess(
-            *place, before=machine.inside, listen=self.address(name)
+            *place,
+            before=(*machine.inside, *self.clocks.before(name)),
+            listen=self.address(name),
         )
 
     def controller(self, name: str) -> ControllerProcess:
@@ -163,7 +187,8 @@ class ChaosSet:
         Returns the status of each broker that answers.
         """
         found = {}
-        for name, broker in self.brokers.items():
+        for name in BROKERS:
+            broker = self.brokers[name]
             try:
                 with ControlClient(broker.path, timeout_s=_STATUS_S) as client:
                     found[name] = client.status()[0]
@@ -191,7 +216,9 @@ class ChaosSet:
         sets = [
             one["syncStateSet"] for one in found.values() if one["role"] == "master"
         ]
-        return len(found) == len(BROKERS) and [len(BROKERS)] == [len(one) for one in sets]
+        return len(found) == len(BROKERS) and [len(BROKERS)] == [
+            len(one) for one in sets
+        ]
 
     def await_complete(self, patience_s: float) -> None:
         """
@@ -202,7 +229,9 @@ class ChaosSet:
         """
         end_s = time.monotonic() + patience_s
         while not self.is_complete():
-            assert time.monotonic() < end_s, f"the set is not complete: {self.statuses()}"
+            assert time.monotonic() < end_s, (
+                f"the set is not complete: {self.statuses()}"
+            )
             time.sleep(0.1)
 
     def await_level(self, patience_s: float) -> None:
@@ -227,9 +256,15 @@ class ChaosSet:
         the error; empty: it is done.
         """
         addresses = ";".join(self.address(one) for one in self.controllers)
-        words = ("admin", command, "-a", addresses, "-bn", "b", "-b", str(broker_id))
+        option = "-c DefaultCluster -b" if command == "cleanBrokerMetadata" else "-b"
+        words = ["admin", command, "-a", addresses, "-bn", "b", *option.split()]
         done = subprocess.run(
-            [*self.network.machines[controller].inside, *PYSTORE, *words],
+            [
+                *self.network.machines[controller].inside,
+                *PYSTORE,
+                *words,
+                str(broker_id),
+            ],
             check=False,
             capture_output=True,
             text=True,

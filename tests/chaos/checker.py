@@ -42,19 +42,23 @@ class Final:
     records: Sequence[Record]
 
 
-def violations(rows: Iterable[Row], final: Final) -> list[str]:
+def violations(
+    rows: Iterable[Row], final: Final, *, retains: bool = False
+) -> list[str]:
     """
     Returns every violation of every rule.
+
+    Args:
+        rows: of the history.
+        final: the log in the end.
+        retains: whether brokers deleted old segments.
     """
     known = list(rows)
-    return [
-        f"{rule.__name__}: {one}" for rule in RULES for one in rule(known, final)
-    ]
+    rules = RULES if retains else (*RULES, masters_have_the_whole_log)
+    return [f"{rule.__name__}: {one}" for rule in rules for one in rule(known, final)]
 
 
-def acknowledged_records_are_there(
-    rows: Sequence[Row], final: Final
-) -> Iterator[str]:
+def acknowledged_records_are_there(rows: Sequence[Row], final: Final) -> Iterator[str]:
     """
     What `all` or `all-synced` acknowledged is in the log, where the ack says.
     """
@@ -117,7 +121,9 @@ def read_records_stay(rows: Sequence[Row], final: Final) -> Iterator[str]:
     """
     found = {one.offset: one.body for one in final.records}
     for row in rows:
-        for offset, body in row.records if isinstance(row, Read) else ():
+        if not isinstance(row, Read):
+            continue
+        for offset, body in row.records:
             if offset >= final.begin and found.get(offset) != body:
                 yield (
                     f"{row.broker} run {row.run} returned {body!r} at {offset}, where "
@@ -125,9 +131,7 @@ def read_records_stay(rows: Sequence[Row], final: Final) -> Iterator[str]:
                 )
 
 
-def readers_see_what_was_acknowledged(
-    rows: Sequence[Row], _: Final
-) -> Iterator[str]:
+def readers_see_what_was_acknowledged(rows: Sequence[Row], _: Final) -> Iterator[str]:
     """
     A master that acknowledged a record with `all` returns it to who asks later.
     """
@@ -138,7 +142,9 @@ def readers_see_what_was_acknowledged(
     for ones in acked.values():
         ones.sort(key=lambda one: one.end_ns)
     times = {name: [one.end_ns for one in ones] for name, ones in acked.items()}
-    last = {(one.broker, one.epoch): one.end_ns for ones in acked.values() for one in ones}
+    last = {
+        (one.broker, one.epoch): one.end_ns for ones in acked.values() for one in ones
+    }
     highest = {name: list(_highest(ones)) for name, ones in acked.items()}
     for row in rows:
         if not isinstance(row, Read) or row.broker not in acked:
@@ -196,18 +202,19 @@ def each_record_was_asked_for_and_is_there_once(
 
 def broker_ids_are_given_once(rows: Sequence[Row], _: Final) -> Iterator[str]:
     """
-    A broker keeps its id, and no other has it.
+    No two machines ever have the same id, and a process keeps its own.
     """
     names: dict[int, str] = {}
+    ids: dict[tuple[str, int], int] = {}
     for row in rows:
-        if isinstance(row, Status) and row.broker_id:
-            name = names.setdefault(row.broker_id, row.broker)
-            if name != row.broker:
-                yield f"broker id {row.broker_id} is of {name} and of {row.broker}"
-    for name in set(names.values()):
-        ids = [one for one, other in names.items() if other == name]
-        if len(ids) > 1:
-            yield f"{name} has the broker ids {ids}"
+        if not isinstance(row, Status) or not row.broker_id:
+            continue
+        name = names.setdefault(row.broker_id, row.broker)
+        if name != row.broker:
+            yield f"broker id {row.broker_id} is of {name} and of {row.broker}"
+        known = ids.setdefault((row.broker, row.run), row.broker_id)
+        if known != row.broker_id:
+            yield f"{row.broker} has the broker ids {known} and {row.broker_id}"
 
 
 def one_broker_leads_an_epoch(rows: Sequence[Row], _: Final) -> Iterator[str]:
@@ -216,14 +223,22 @@ def one_broker_leads_an_epoch(rows: Sequence[Row], _: Final) -> Iterator[str]:
     """
     masters: dict[int, str] = {}
     for row in rows:
-        if isinstance(row, Status) and row.role == "master":
-            name = masters.setdefault(row.epoch, row.broker)
-        elif isinstance(row, Appended) and row.epoch:
-            name = masters.setdefault(row.epoch, row.broker)
-        else:
+        leads = isinstance(row, Status) and row.role == "master"
+        if not leads and not (isinstance(row, Appended) and row.epoch):
             continue
+        assert isinstance(row, Status | Appended)
+        name = masters.setdefault(row.epoch, row.broker)
         if name != row.broker:
             yield f"epoch {row.epoch} is of {name} and of {row.broker}"
+
+
+def masters_have_the_whole_log(rows: Sequence[Row], _: Final) -> Iterator[str]:
+    """
+    Where no segment is deleted, the log of a master begins at 0.
+    """
+    for row in rows:
+        if isinstance(row, Status) and row.role == "master" and row.begin:
+            yield f"{row.broker} leads epoch {row.epoch}, and begins at {row.begin}"
 
 
 RULES = (

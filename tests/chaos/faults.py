@@ -11,13 +11,14 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from chaos.broker_set import BROKERS, ChaosSet
+from chaos.broker_set import BROKERS, CLONE, ChaosSet
 from chaos.workload import Target
 
-__all__ = ["FAULTS", "PATIENCE_S", "Fault", "Surroundings"]
+__all__ = ["DESTRUCTIVE", "FAULTS", "PATIENCE_S", "Fault", "Surroundings"]
 
 PATIENCE_S = 90
 """So long a set may take, after its last fault, until it is whole again."""
@@ -75,7 +76,6 @@ class Surroundings:
         An operator readmits a broker, as soon as a controller does what is asked.
         """
         end_s = time.monotonic() + PATIENCE_S
-        broker = self.brokers.brokers[name]
         error = "it has no broker id"
         while error:
             assert time.monotonic() < end_s, f"{name} is not readmitted: {error}"
@@ -84,6 +84,17 @@ class Surroundings:
             if broker_id is not None:
                 controller = self.any_controller()
                 error = self.brokers.admin(controller, "readmitBroker", broker_id)
+
+    def remove(self, broker_id: int) -> None:
+        """
+        An operator removes a broker that never comes back.
+        """
+        end_s = time.monotonic() + PATIENCE_S
+        while error := self.brokers.admin(
+            self.any_controller(), "cleanBrokerMetadata", broker_id
+        ):
+            assert time.monotonic() < end_s, f"{broker_id} is not removed: {error}"
+            time.sleep(_RETRY_S)
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """
@@ -263,6 +274,66 @@ def slave_is_an_older_copy(around: Surroundings) -> Iterator[None]:
     around.readmit(name)
 
 
+def disk_is_cloned(around: Surroundings) -> Iterator[None]:
+    """
+    A copy of the disk of a living broker runs on another machine.
+    """
+    name, brokers = around.draw.choice(BROKERS), around.brokers
+    clone = brokers.store(CLONE)
+    words = ("cp", "-r", brokers.store(name), clone)
+    # Files of a living store come and go; what was copied is the clone.
+    subprocess.run(words, check=False, capture_output=True)
+    brokers.start_broker(CLONE)
+    yield
+    brokers.brokers[CLONE].kill()
+    shutil.rmtree(clone)
+    yield
+    around.readmit(name)
+
+
+def slave_gets_an_empty_disk(around: Surroundings) -> Iterator[None]:
+    """
+    It is killed, its store is lost, and it comes back with another id; an operator
+    removes the old one. It begins with the newest segment of the master.
+    """
+    name = around.slave()
+    broker = around.brokers.brokers[name]
+    old = around.brokers.statuses().get(name, {}).get("brokerId")
+    broker.kill()
+    shutil.rmtree(around.brokers.store(name), ignore_errors=True)
+    around.restart(name)
+    yield
+    yield
+    if old is not None:
+        around.remove(old)
+
+
+def master_is_replaced_by_force(around: Surroundings) -> Iterator[None]:
+    """
+    It does not hear the controllers, and an operator has another broker elected.
+    """
+    network, master = around.brokers.network, around.master()
+    controllers = around.brokers.controllers
+    cuts = [network.cut(one, master) for one in controllers]
+    cuts += [network.cut(master, one) for one in controllers]
+    for broker_id in around.draw.sample(range(1, 4), 3):
+        around.brokers.admin(around.any_controller(), "electMaster", broker_id)
+    yield
+    for cut in cuts:
+        network.heal(cut)
+
+
+def wall_clock_steps(around: Surroundings) -> Iterator[None]:
+    """
+    Of a broker or a controller, ahead or back.
+    """
+    clocks, draw = around.brokers.clocks, around.draw
+    name = draw.choice([*BROKERS, *around.brokers.controllers])
+    clocks.step(name, draw.choice([-1, 1]) * draw.choice([1, 10, 3_600, 100_000]))
+    yield
+    clocks.step(name, 0)
+
+
 def mastership_is_handed_over(around: Surroundings) -> Iterator[None]:
     """
     By an operator, to any broker; it may be refused.
@@ -271,6 +342,13 @@ def mastership_is_handed_over(around: Surroundings) -> Iterator[None]:
     around.brokers.admin(around.any_controller(), "switchMaster", broker_id)
     yield
 
+
+DESTRUCTIVE = frozenset(
+    {slave_is_an_older_copy, slave_gets_an_empty_disk, disk_is_cloned}
+)
+"""
+Bytes of one broker are gone: not more than one at a time, and while the set is whole.
+"""
 
 FAULTS: tuple[Fault, ...] = (
     master_is_killed,
@@ -287,5 +365,9 @@ FAULTS: tuple[Fault, ...] = (
     slave_is_slow,
     disk_is_full,
     slave_is_an_older_copy,
+    disk_is_cloned,
+    slave_gets_an_empty_disk,
+    master_is_replaced_by_force,
+    wall_clock_steps,
     mastership_is_handed_over,
 )

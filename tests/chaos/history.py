@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Appended", "Fault", "History", "Read", "Row", "Status", "rows_of"]
+__all__ = ["Appended", "Caused", "History", "Read", "Row", "Status", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ class Status:
         role: its role.
         epoch: that it follows or leads.
         members: of its SyncStateSet.
+        begin: of its log.
         end: of its log.
     """
 
@@ -107,11 +108,12 @@ class Status:
     role: str
     epoch: int
     members: list[int]
+    begin: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Caused:
     """
     What was done to the set.
 
@@ -126,9 +128,9 @@ class Fault:
     end_ns: int
 
 
-Row = Appended | Read | Status | Fault
+Row = Appended | Read | Status | Caused
 _KINDS: dict[str, type[Row]] = {
-    one.__name__: one for one in (Appended, Read, Status, Fault)
+    one.__name__: one for one in (Appended, Read, Status, Caused)
 }
 
 

@@ -28,7 +28,9 @@ def missing() -> str | None:
     """
     if sys.platform != "linux" or os.geteuid() != 0:
         return "namespaces need Linux and root"
-    lacking = [one for one in ("ip", "tc", "unshare", "nsenter") if not shutil.which(one)]
+    lacking = [
+        one for one in ("ip", "tc", "unshare", "nsenter") if not shutil.which(one)
+    ]
     return f"not installed: {', '.join(lacking)}" if lacking else None
 
 
@@ -44,7 +46,14 @@ class Machine:
     def __init__(self, address: str = "") -> None:
         self.address = address
         self._holder = subprocess.Popen(
-            ["unshare", "-m", "-n", "sh", "-c", "ip link set lo up && echo held && exec cat"],
+            [
+                "unshare",
+                "-m",
+                "-n",
+                "sh",
+                "-c",
+                "ip link set lo up && echo held && exec cat",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -120,7 +129,19 @@ class Network:
         link = self._links[name] = f"link{number}"
         router, run = f"10.77.{number}.1", self._router.run
         pid = str(machine.pid)
-        run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", pid)
+        run(
+            "ip",
+            "link",
+            "add",
+            link,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            pid,
+        )
         run("ip", "addr", "add", f"{router}/24", "dev", link)
         run("ip", "link", "set", link, "up")
         machine.run("ip", "addr", "add", f"{machine.address}/24", "dev", "eth0")

@@ -25,6 +25,8 @@ QUEUES = 4
 
 _WRITERS_PER_ACK = 2
 _BODY_MAX = 1_500
+_REACHED = "reached"
+_ROAMING = 0.01
 _PAUSE_S = 0.005
 _RETRY_S = 0.05
 _STATUS_S = 0.1
@@ -197,10 +199,12 @@ class _Writer:
             row = self._append(client, target, f"{self._number}-{count}-{filler}")
             self._workload.add(row)
             pause_s = _PAUSE_S
-            if not row.is_acked and row.outcome != ControlCode.NOT_REACHED.value:
+            is_refused = row.outcome not in (_REACHED, ControlCode.NOT_REACHED.value)
+            # A master that goes on beside another one would keep all writers.
+            if is_refused or draw.random() < _ROAMING:
                 client.close()
                 target = draw.choice(targets)
-                client, pause_s = _Client(target), _RETRY_S
+                client, pause_s = _Client(target), _RETRY_S if is_refused else _PAUSE_S
         client.close()
 
     def _append(self, client: _Client, target: Target, body: str) -> Appended:
@@ -311,6 +315,7 @@ class _Watcher:
                     now["role"],
                     now["masterEpoch"] or 0,
                     now["syncStateSet"],
+                    now["minOffset"] or 0,
                     now["endOffset"] or 0,
                 )
             )

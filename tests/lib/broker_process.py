@@ -82,9 +82,7 @@ class BrokerProcess:
         ready: its lines on stdout so far.
     """
 
-    def __init__(
-        self, config: Path, path: Path, before: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, config: Path, path: Path, before: tuple[str, ...] = ()) -> None:
         self.config, self.path = config, path
         self._before = before
         self._said = config.with_suffix(".log")

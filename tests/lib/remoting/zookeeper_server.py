@@ -87,7 +87,13 @@ class ZookeeperServer:
         assert spec.origin is not None
         jars = Path(spec.origin).parent / "jars"
         paths = [str(path) for name in JARS for path in jars.glob(f"{name}.jar")]
-        command = [*before, "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command = [
+            *before,
+            "java",
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+        ]
         command += ["-Xshare:auto", "-Dzookeeper.forceSync=no", "-cp", ":".join(paths)]
         command.append("org.apache.zookeeper.server.quorum.QuorumPeerMain")
         self._log = folder / "log"
