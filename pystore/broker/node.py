@@ -36,6 +36,7 @@ from pystore.controller.protocol.calls import (
     GetReplicaInfo,
     MasterInfo,
 )
+from pystore.controller.model.explain import why_barred
 from pystore.controller.protocol.extensions import process_fields
 from pystore.errors import ClosedError, InvalidError, PystoreError, UnavailableError
 from pystore.ha.decision import Decision
@@ -90,6 +91,7 @@ class BrokerNode:
         self.replica: Replica | None = None
         self._say = say
         self._said = ""
+        self._barred = ""
         self._options = options
         self._log: ReplicaLog | None = None
         self._gateway: ThreadedGateway | None = None
@@ -171,6 +173,19 @@ class BrokerNode:
         return self._log
 
     @property
+    def barred(self) -> str:
+        """
+        Why no master may admit this broker until an operator decides, as the controller
+        said when it registered; empty: a master may, or it is a member.
+        """
+        if (
+            self.replica is None
+            or self.replica.me in self.replica.standing().agreed.members
+        ):
+            return ""
+        return self._barred
+
+    @property
     def newest(self) -> MasterInfo | None:
         """
         The newest master that controllers named; ``None``: none yet.
@@ -242,6 +257,7 @@ class BrokerNode:
         registration = self._registration(log)
         done = await registration.run()
         assert done.identity is not None
+        self._registered_as(done.mastership)
         loop = asyncio.get_running_loop()
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
@@ -296,6 +312,7 @@ class BrokerNode:
             ):
                 registration.negotiation = registration.negotiation.again()
                 again = await registration.run()
+                self._registered_as(again.mastership)
                 found = again.mastership or found
             if isinstance(found, MasterInfo):
                 if found.master is None:
@@ -320,6 +337,11 @@ class BrokerNode:
                 # Damage, a full disk, or a store that is opened again: later.
                 self._tell(f"no segment is deleted now: {error}")
             await asyncio.sleep(self.config.retain_ms / 1000)
+
+    def _registered_as(self, told: MasterInfo | None) -> None:
+        self._barred = "" if told is None else why_barred(told.standing)
+        if self._barred:
+            self._tell(f"no master may admit this broker: {self._barred}")
 
     def _told(self, told: MasterInfo) -> None:
         """
