@@ -30,13 +30,13 @@ from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import Negotiation
 from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
+from pystore.controller.model.explain import why_barred
 from pystore.controller.protocol.calls import (
     CallRefused,
     ElectMaster,
     GetReplicaInfo,
     MasterInfo,
 )
-from pystore.controller.model.explain import why_barred
 from pystore.controller.protocol.extensions import process_fields
 from pystore.errors import ClosedError, InvalidError, PystoreError, UnavailableError
 from pystore.ha.decision import Decision
@@ -92,6 +92,7 @@ class BrokerNode:
         self._say = say
         self._said = ""
         self._barred = ""
+        self._is_lossy = False
         self._options = options
         self._log: ReplicaLog | None = None
         self._gateway: ThreadedGateway | None = None
@@ -258,6 +259,7 @@ class BrokerNode:
         done = await registration.run()
         assert done.identity is not None
         self._registered_as(done.mastership)
+        self._is_lossy = log.recovery.is_lossy
         loop = asyncio.get_running_loop()
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
@@ -322,8 +324,25 @@ class BrokerNode:
                     elected = await self._client.elect_master(elect)
                     found = elected if isinstance(elected, MasterInfo) else found
                 self._told(found)
+                await self._forget_loss(found)
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
+
+    async def _forget_loss(self, found: MasterInfo) -> None:
+        """
+        Ends the note of a loss once a master has admitted this process (B4).
+        """
+        log, replica = self._log, self.replica
+        assert log is not None
+        assert replica is not None
+        if not self._is_lossy or replica.me not in found.agreed.members:
+            return
+        try:
+            await asyncio.to_thread(log.admitted)
+            self._is_lossy = False
+        except PystoreError as error:
+            # Such as for a full disk: with the next question.
+            self._tell(f"the note of lost records stays for now: {error}")
 
     async def _retain(self, log: ReplicaLog, retention: Retention) -> None:
         """

@@ -1,7 +1,8 @@
 /*
- * A wall clock that steps: loaded before the C library, it adds an offset to the time
- * of day. The offset is in a file of 8 bytes, named by CHAOS_WALL_CLOCK, that another
- * process writes. libfaketime has no CLOCK_BOOTTIME, which leases are measured by.
+ * A wall clock that steps: loaded before the C library, it adds an offset to
+ * the time of day. The offset is in a file of 8 bytes, named by
+ * CHAOS_WALL_CLOCK, that another process writes. libfaketime has no
+ * CLOCK_BOOTTIME, by which leases are measured.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
