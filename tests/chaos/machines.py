@@ -29,7 +29,9 @@ def missing() -> str | None:
     if sys.platform != "linux" or os.geteuid() != 0:
         return "namespaces need Linux and root"
     lacking = [
-        one for one in ("ip", "tc", "unshare", "nsenter") if not shutil.which(one)
+        one
+        for one in ("ip", "tc", "unshare", "nsenter", "setpriv")
+        if not shutil.which(one)
     ]
     return f"not installed: {', '.join(lacking)}" if lacking else None
 
@@ -61,6 +63,9 @@ class Machine:
         assert self._holder.stdout.readline() == _HELD
         self.pid = self._holder.pid
         self.inside = (
+            # A process ends with this one, however that ends.
+            "setpriv",
+            "--pdeathsig=KILL",
             "nsenter",
             f"--net=/proc/{self.pid}/ns/net",
             f"--mount=/proc/{self.pid}/ns/mnt",
