@@ -7,7 +7,7 @@ PORTABLE := build/portable
 SPARK := $(if $(shell command -v java),.venv/connect)
 
 .NOTPARALLEL:
-.PHONY: help demo test quick native damage crash cluster soak fuzz property sim interop spark mutants \
+.PHONY: help demo test quick native damage crash cluster chaos soak fuzz property sim interop spark mutants \
         types lint bench wheel portable docs clean
 
 help: ## list the targets
@@ -47,7 +47,11 @@ crash: .venv/core ## every crash state, and real writers killed
 cluster: .venv/core ## three brokers, killed in turn for CLUSTER_SECONDS (120)
 	CLUSTER_SECONDS=$(or $(CLUSTER_SECONDS),120) $(PYTEST) -s tests/cluster
 
-soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests with a large budget, for about an hour
+chaos: .venv/core $(SPARK) ## brokers and controllers on machines of their own, with faults, in ROUNDS (2) of SECONDS (75)
+	$(PYTEST) -q tests/chaos
+	$(BIN)/python tests/chaos/run.py --rounds $(or $(ROUNDS),2) --seconds $(or $(SECONDS),75)
+
+soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests with a large budget, for some hours
 	$(BIN)/jupyter execute --kernel_name=python3 docs/spark.ipynb
 	SPARK_KILLS=30 $(PYTEST) tests/spark
 	$(PYTEST) -p no:randomly --benchmark-disable bench
@@ -55,6 +59,7 @@ soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests wit
 	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 LOST_LOCK_ROUNDS=200 $(PYTEST) tests/crash
 	PS_INTERRUPTS=10000 $(PYTEST) tests/unit/store/test_shield.py
 	$(PYTEST) -m slow tests/interop
+	$(BIN)/python tests/chaos/run.py --rounds 40
 	RIG_VERSIONS=all RANDOM_STORES=1000 $(PYTEST) tests/interop/test_versions.py tests/interop/test_random_stores.py
 
 fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)

@@ -11,7 +11,7 @@ from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
 
-__all__ = ["why_missing"]
+__all__ = ["why_barred", "why_missing"]
 
 _STANDING = {
     LogStanding.RESTARTED: "its restart may have lost the end of its log; the master "
@@ -23,6 +23,19 @@ _STANDING = {
     LogStanding.WIPED: "its store held bytes before and is empty: use readmitBroker if "
     "a master may fill it again",
 }
+
+
+def why_barred(standing: LogStanding | None) -> str:
+    """
+    Returns why no master may admit a broker until an operator decides, one line; empty:
+    a master may.
+
+    Args:
+        standing: of its log; ``None``: unknown, as from controllers of RocketMQ.
+    """
+    if standing is None or not standing.needs_operator:
+        return ""
+    return _STANDING[standing]
 
 
 def why_missing(state: SetState, facts: Facts, replica: RegisteredBroker) -> str:

@@ -66,13 +66,17 @@ class AppendFuture:
         appended: where the records are.
         ack: that the append asked for.
         waits: of that mastership.
+        epoch: of that mastership.
     """
 
-    __slots__ = ("_ended", "_waits", "ack", "appended")
+    __slots__ = ("_ended", "_waits", "ack", "appended", "epoch")
 
-    def __init__(self, appended: Appended, ack: Ack, waits: AppendWaits) -> None:
+    def __init__(
+        self, appended: Appended, ack: Ack, waits: AppendWaits, epoch: int
+    ) -> None:
         self.appended = appended
         self.ack = ack
+        self.epoch = epoch
         self._waits = waits
         self._ended: AckResult | PystoreError | None = None
 

@@ -103,6 +103,7 @@ class InSyncMonitor:
             self._refresh,
             self._decide,
             refused=self._append_refused,
+            epoch=in_sync.ack_policy.epoch,
         )
         self._refresh()
 

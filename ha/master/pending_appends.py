@@ -58,6 +58,7 @@ class PendingAppends:
         refresh: makes the monitor read the log and call `update`.
         decide: reads the log, and returns the result of an ack for an end offset.
         refused: takes the error of an append that the system refused.
+        epoch: of the mastership.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class PendingAppends:
         decide: Callable[[Ack, int], AckResult],
         *,
         refused: Callable[[str], object],
+        epoch: int,
     ) -> None:
         self._log = log
         self._notifier = notifier
@@ -76,6 +78,7 @@ class PendingAppends:
         self._refresh = refresh
         self._decide = decide
         self._refused = refused
+        self._epoch = epoch
         self._waits = OffsetWaiters(len(_MARKS))
         self._raised = [0] * len(_MARKS)
         self._is_over = False
@@ -252,7 +255,7 @@ class PendingAppends:
         # An append after the end of a mastership may lie where its bytes were cut
         # away: offsets that the mastership reached do not cover it.
         waits = _FencedWaits(self._holders) if self._is_over else self
-        return AppendFuture(appended, ack, waits)
+        return AppendFuture(appended, ack, waits, self._epoch)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
         """

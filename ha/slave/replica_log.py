@@ -51,10 +51,11 @@ from pystore.metastore.schema import (
     EPOCHS,
     INCARNATION,
     JOINED,
+    LOSSY,
     POSITIONS,
     PROMISED,
 )
-from pystore.metastore.values import JoinMark, QueueMark, QueueOffsets
+from pystore.metastore.values import NOT_LOSSY, JoinMark, QueueMark, QueueOffsets
 from pystore.store.maintenance import MaintenanceThread
 from pystore.store.queue_table import indexed_queues_at
 from pystore.store.store import Store
@@ -290,6 +291,22 @@ class ReplicaLog:
                 self._store.cut(ends.published_end)
         finally:
             self._store.close()
+
+    def admitted(self) -> None:
+        """
+        A master has admitted this replica since it gave records up: it has them again
+        (B4).
+
+        Raises:
+            PystoreError: the metadata cannot be written.
+        """
+        with self._lock:
+            metastore = self._store.log.writer.metastore
+            with metastore.view() as view:
+                is_lossy = view.read(LOSSY) != NOT_LOSSY
+            if is_lossy:
+                with metastore.change() as change:
+                    change.write(LOSSY, NOT_LOSSY)
 
     # -- effects -----------------------------------------------------------
 

@@ -166,6 +166,7 @@ class ControlRequests:
         values = {
             "node": hosted.name,
             "brokerId": replica.me.broker_id,
+            "masterEpoch": future.epoch,
             **_reached(settled),
             "records": appended.count,
             "offset": appended.offset,

@@ -30,6 +30,7 @@ from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import Negotiation
 from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
+from pystore.controller.model.explain import why_barred
 from pystore.controller.protocol.calls import (
     CallRefused,
     ElectMaster,
@@ -90,6 +91,8 @@ class BrokerNode:
         self.replica: Replica | None = None
         self._say = say
         self._said = ""
+        self._barred = ""
+        self._is_lossy = False
         self._options = options
         self._log: ReplicaLog | None = None
         self._gateway: ThreadedGateway | None = None
@@ -171,6 +174,19 @@ class BrokerNode:
         return self._log
 
     @property
+    def barred(self) -> str:
+        """
+        Why no master may admit this broker until an operator decides, as the controller
+        said when it registered; empty: a master may, or it is a member.
+        """
+        if (
+            self.replica is None
+            or self.replica.me in self.replica.standing().agreed.members
+        ):
+            return ""
+        return self._barred
+
+    @property
     def newest(self) -> MasterInfo | None:
         """
         The newest master that controllers named; ``None``: none yet.
@@ -242,6 +258,8 @@ class BrokerNode:
         registration = self._registration(log)
         done = await registration.run()
         assert done.identity is not None
+        self._registered_as(done.mastership)
+        self._is_lossy = log.recovery.is_lossy
         loop = asyncio.get_running_loop()
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
@@ -296,6 +314,7 @@ class BrokerNode:
             ):
                 registration.negotiation = registration.negotiation.again()
                 again = await registration.run()
+                self._registered_as(again.mastership)
                 found = again.mastership or found
             if isinstance(found, MasterInfo):
                 if found.master is None:
@@ -305,8 +324,25 @@ class BrokerNode:
                     elected = await self._client.elect_master(elect)
                     found = elected if isinstance(elected, MasterInfo) else found
                 self._told(found)
+                await self._forget_loss(found)
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
+
+    async def _forget_loss(self, found: MasterInfo) -> None:
+        """
+        Ends the note of a loss once a master has admitted this process (B4).
+        """
+        log, replica = self._log, self.replica
+        assert log is not None
+        assert replica is not None
+        if not self._is_lossy or replica.me not in found.agreed.members:
+            return
+        try:
+            await asyncio.to_thread(log.admitted)
+            self._is_lossy = False
+        except PystoreError as error:
+            # Such as for a full disk: with the next question.
+            self._tell(f"the note of lost records stays for now: {error}")
 
     async def _retain(self, log: ReplicaLog, retention: Retention) -> None:
         """
@@ -320,6 +356,11 @@ class BrokerNode:
                 # Damage, a full disk, or a store that is opened again: later.
                 self._tell(f"no segment is deleted now: {error}")
             await asyncio.sleep(self.config.retain_ms / 1000)
+
+    def _registered_as(self, told: MasterInfo | None) -> None:
+        self._barred = "" if told is None else why_barred(told.standing)
+        if self._barred:
+            self._tell(f"no master may admit this broker: {self._barred}")
 
     def _told(self, told: MasterInfo) -> None:
         """

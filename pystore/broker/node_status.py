@@ -103,8 +103,12 @@ class HostedNode:
             "candidates": sorted(ids_of(now.agreed.candidates)),
             "gapBytes": now.gap_bytes,
             "leaseLeftMs": now.lease_left_ms,
-            "problem": now.problem,
+            "problem": now.problem or self._barred(),
         }
+
+    def _barred(self) -> str:
+        barred = self.node.barred
+        return f"no master may admit this broker: {barred}" if barred else ""
 
 
 def _ends(log: ReplicaLog | None) -> dict[str, Any]:

@@ -53,5 +53,6 @@ def recovery_of(log: ReplicaLog) -> Recovery:
         is_clean=report.is_clean,
         keeps_pages=report.keeps_pages,
         is_copy=report.is_copy,
+        is_lossy=report.is_lossy,
         begin=log_begin_of(log),
     )

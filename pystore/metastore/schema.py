@@ -22,6 +22,7 @@ from pystore.fs.layout import META_ADVICE
 from pystore.metastore.mark_table import MarkTable, TableHead
 from pystore.metastore.values import (
     NO_FORMAT,
+    NOT_LOSSY,
     Bounds,
     CleanMark,
     CutState,
@@ -52,6 +53,7 @@ __all__ = [
     "JOINED",
     "KEYS",
     "LENGTHS",
+    "LOSSY",
     "PLACE",
     "POSITIONS",
     "PROMISED",
@@ -239,6 +241,7 @@ JOINED: MetaKey[JoinMark] = MetaKey(
     lambda it: [it.floor, it.has_queue_offsets],
     lambda stored: JoinMark(stored[0], stored[1]),
 )
+LOSSY: MetaKey[int] = MetaKey("lossy", NOT_LOSSY, int, int)
 EPOCHS: MetaKey[EpochTable] = MetaKey(
     "epochs",
     EpochTable(),
@@ -307,6 +310,7 @@ KEYS: tuple[MetaKey[Any], ...] = (
     IDENTITY,
     PROMISED,
     JOINED,
+    LOSSY,
     EPOCHS,
     BOUNDS,
     QUEUES,

@@ -39,6 +39,7 @@ from pystore.metastore.schema import (
     INCARNATION,
     KEYS,
     LENGTHS,
+    LOSSY,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -46,6 +47,7 @@ from pystore.metastore.schema import (
     MetaKey,
 )
 from pystore.metastore.values import (
+    NOT_LOSSY,
     Bounds,
     CleanMark,
     CutState,
@@ -458,6 +460,17 @@ class WriteTransaction(ReadTransaction):
             history = state.history.after(generation, end)
             self.write(CUT, CutState(generation, end, history))
             self.void_clean()
+
+    def note_loss(self, offset: int) -> None:
+        """
+        Note that records from an offset on were given up, in the store of a broker: it
+        may have acknowledged them, and is elected only unclean until a master admits it
+        (B4). In a store of no set nobody was told that they are elsewhere, too.
+        """
+        if self.read(IDENTITY) is None:
+            return
+        known = self.read(LOSSY)
+        self.write(LOSSY, offset if known == NOT_LOSSY else min(known, offset))
 
     def note_end(self, offset: int, *, is_known: bool) -> None:
         """

@@ -22,6 +22,7 @@ from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.stored_names import stored
 
 __all__ = [
+    "NOT_LOSSY",
     "NO_FORMAT",
     "Bounds",
     "CleanMark",
@@ -36,6 +37,10 @@ __all__ = [
     "StoreFormat",
     "digest_of",
 ]
+
+
+NOT_LOSSY = -1
+"""No record was given up that a broker may have acknowledged (B4)."""
 
 
 def digest_of(content: bytes | None) -> bytes:

@@ -252,6 +252,8 @@ def _store_metadata(writer: Writer, found: Found) -> Incarnation:
             adopt(change, made, found, writer.boot)
         elif change.read(EPOCHS) != made.epochs:
             change.replace_epochs(made.epochs)
+        if made.corrupt is not None:
+            change.note_loss(made.end_offset)
         if made.import_cut is not None or made.corrupt is not None:
             change.intend_cut(made.end_offset)
         if not made.is_clean and (made.end_offset or made.cut_reason):

@@ -50,6 +50,8 @@ class RecoveryReport:
             ``None``: there was none.
         keeps_pages: boot and mount are those of that process: no byte of it was lost.
         is_copy: the store is a copy or a restore of the one that was written.
+        is_lossy: records that a broker may have acknowledged were given up, and no
+            master has admitted it since (B4).
     """
 
     is_new: bool = False
@@ -76,6 +78,7 @@ class RecoveryReport:
     published_end: int | None = None
     keeps_pages: bool = False
     is_copy: bool = False
+    is_lossy: bool = False
 
 
 def report_of(
@@ -119,4 +122,5 @@ def report_of(
         published_end=restart.published_end,
         keeps_pages=restart.keeps_pages,
         is_copy=restart.is_copy,
+        is_lossy=restart.is_lossy,
     )

@@ -2,7 +2,10 @@
 Sealing of synced segments, one at a time, in the maintenance thread.
 
 A segment is scanned with all checks before it is sealed, so that no seal contains the
-digest of damaged bytes.
+digest of damaged bytes. A replica seals confirmed bytes only: what it may still have to
+cut is no evidence against another replica.
+
+Source: A22 (docs/crash-safety.md).
 """
 
 from __future__ import annotations
@@ -34,10 +37,15 @@ DEFAULT_GROUP = "DEFAULT_BROKER"
 _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 
-def seal_next(writer: Writer) -> bool:
+def seal_next(writer: Writer, until: int | None = None) -> bool:
     """
     Seal the oldest full, synced segment without a seal. Any thread may call: one seals,
     and the others have nothing to do meanwhile.
+
+    Args:
+        writer: of the store.
+        until: seals no segment with a byte at or above it: the confirm offset of a
+            replica; ``None``: seals all that is synced.
 
     Returns:
         Whether a segment was sealed.
@@ -49,22 +57,23 @@ def seal_next(writer: Writer) -> bool:
     if not writer.seals_lock.acquire(blocking=False):
         return False
     try:
-        return _seal_next(writer)
+        return _seal_next(writer, until)
     finally:
         writer.seals_lock.release()
 
 
-def _seal_next(writer: Writer) -> bool:
+def _seal_next(writer: Writer, until: int | None) -> bool:
     log, known = writer.log, writer.sealing
     ends = log.ends()
-    if max(known.end, ends.min_offset) + ends.segment_size > ends.synced_end:
+    limit = ends.synced_end if until is None else min(until, ends.synced_end)
+    if max(known.end, ends.min_offset) + ends.segment_size > limit:
         # At most times: no look at all segments.
         return False
     if known.bases is None:
         known.bases = set(list_seals(_directory(writer)))
     for base in log.segments():
         end = base + ends.segment_size
-        if end > ends.synced_end:
+        if end > limit:
             return False
         if base not in known.bases and base not in writer.unsealable:
             _seal(writer, base, end)

@@ -277,7 +277,8 @@ class Store(StoreHandle):
                     self._sync_queues()
             finally:
                 has_stored = keep_bounds(writer)
-            return seal_next(writer) or has_stored
+            until = self.log.confirm_offset if self._until_confirmed else None
+            return seal_next(writer, until) or has_stored
 
     # -- reading -----------------------------------------------------------
 

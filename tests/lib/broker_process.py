@@ -75,26 +75,30 @@ class BrokerProcess:
     Args:
         config: the file; its folder takes the lines of the process, too.
         path: the control socket.
+        before: the beginning of the command line, for a process that starts it.
 
     Attributes:
         child: the process.
         ready: its lines on stdout so far.
     """
 
-    def __init__(self, config: Path, path: Path) -> None:
+    def __init__(self, config: Path, path: Path, before: tuple[str, ...] = ()) -> None:
         self.config, self.path = config, path
+        self._before = before
         self._said = config.with_suffix(".log")
         self.child = self._started()
         self.ready = [self._line()]
 
     @classmethod
-    def of(cls, folder: Path, name: str, text: str) -> BrokerProcess:
+    def of(
+        cls, folder: Path, name: str, text: str, before: tuple[str, ...] = ()
+    ) -> BrokerProcess:
         """
         Starts one with this configuration, whose store is ``folder/name``.
         """
         config = folder / f"{name}.toml"
         config.write_text(text, "utf-8")
-        return cls(config, folder / f"{name}.sock")
+        return cls(config, folder / f"{name}.sock", before)
 
     def __enter__(self) -> BrokerProcess:
         return self
@@ -174,7 +178,7 @@ class BrokerProcess:
     def _started(self) -> subprocess.Popen[str]:
         with self._said.open("a") as said:
             return subprocess.Popen(
-                [*PYSTORE, "broker", "-c", os.fspath(self.config)],
+                [*self._before, *PYSTORE, "broker", "-c", os.fspath(self.config)],
                 stdout=subprocess.PIPE,
                 stderr=said,
                 text=True,

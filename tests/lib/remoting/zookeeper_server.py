@@ -49,6 +49,8 @@ class ZookeeperServer:
         port: for clients.
         number: its own, from 1 on.
         ensemble: the two ports of each server of the ensemble; empty: alone.
+        address: where it listens.
+        before: the beginning of the command line, for a process that starts it.
     """
 
     def __init__(
@@ -57,15 +59,18 @@ class ZookeeperServer:
         port: int,
         number: int = 1,
         ensemble: tuple[tuple[int, int], ...] = (),
+        *,
+        address: str = "127.0.0.1",
+        before: tuple[str, ...] = (),
     ) -> None:
         self.port = port
-        self.hosts = f"127.0.0.1:{port}"
+        self.hosts = f"{address}:{port}"
         folder.mkdir(parents=True)
         (folder / "myid").write_text(str(number))
         lines = [
             f"dataDir={folder}",
             f"clientPort={port}",
-            "clientPortAddress=127.0.0.1",
+            f"clientPortAddress={address}",
             f"tickTime={TICK_MS}",
             "initLimit=50",
             "syncLimit=25",
@@ -82,7 +87,13 @@ class ZookeeperServer:
         assert spec.origin is not None
         jars = Path(spec.origin).parent / "jars"
         paths = [str(path) for name in JARS for path in jars.glob(f"{name}.jar")]
-        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command = [
+            *before,
+            "java",
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+        ]
         command += ["-Xshare:auto", "-Dzookeeper.forceSync=no", "-cp", ":".join(paths)]
         command.append("org.apache.zookeeper.server.quorum.QuorumPeerMain")
         self._log = folder / "log"

@@ -91,6 +91,7 @@ def test_an_append_names_the_place_of_each_record(tmp_path: Path) -> None:
             )
             assert [1] == done["receivedBy"]
             assert [0, 0, 1] == done["queueOffsets"]
+            assert 1 == done["masterEpoch"]
             assert (3, 0) == (done["records"], done["offset"])
             read = await later(ask, request="read", offset=0)
             assert done["offsets"] == [row["offset"] for row in read["records"]]

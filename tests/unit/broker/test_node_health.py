@@ -237,7 +237,8 @@ def test_a_master_whose_disk_is_full_resigns_for_one_that_can_append(
                         assert clock_ms() - begun_ms < LIMIT_MS + 10_000
                         is_named = any("appends are refused" in one for one in problems)
                         assert is_named, (problems, error)
-                        second = await until_master(two, 1)
+                        # The first is a member again until it misses a record.
+                        second = replica_of(two)
                         async with asyncio.timeout(WAIT_S):
                             while not await _is_appended(second):
                                 await asyncio.sleep(0.05)

@@ -5,8 +5,10 @@ The status of a node: what it holds, and what is not known yet.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
+from lib.command_line import run
 from lib.controller.controller_server import running
 from lib.free_ports import free_port
 from lib.hosted_nodes import await_master, holds, hosted_node, made
@@ -97,5 +99,34 @@ def test_master_and_slave_have_all_values(tmp_path: Path) -> None:
             assert "following" == other["role"]
             assert config.address == other["masterAddress"] == slave.master_address
             assert other["brokerId"] != other["masterId"] == found["brokerId"]
+
+    asyncio.run(main())
+
+
+def test_a_broker_whose_store_is_a_copy_says_what_an_operator_has_to_do(
+    tmp_path: Path,
+) -> None:
+    """
+    Until the operator did it, and a master has admitted the broker.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            hosted_node(tmp_path, "1", at.address) as one,
+        ):
+            async with hosted_node(tmp_path, "2", at.address) as two:
+                master, _ = await await_master(one, two)
+                assert master is one
+                assert "" == two.status()["problem"]
+            (tmp_path / "2").rename(tmp_path / "old")
+            shutil.copytree(tmp_path / "old", tmp_path / "2")
+            async with hosted_node(tmp_path, "2", at.address) as copy:
+                await holds(lambda: "readmitBroker" in copy.status()["problem"])
+                words = ("readmitBroker", "-a", at.address, "-bn", "b", "-b", "2")
+                done = await asyncio.to_thread(run, "admin", *words)
+                assert 0 == done.exit_code, done.output
+                await holds(lambda: [1, 2] == copy.status()["syncStateSet"])
+                assert "" == copy.status()["problem"]
 
     asyncio.run(main())

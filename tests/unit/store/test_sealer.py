@@ -107,3 +107,25 @@ def test_a_cut_removes_the_seals_of_cut_segments(tmp_path: Path) -> None:
         log.cut(offsets[0])
 
         assert [] == list_seals(root / "meta" / "seals")
+
+
+def test_a_replica_seals_confirmed_segments_only(tmp_path: Path) -> None:
+    """
+    A22: what is above the confirm offset may still be cut, and is no evidence.
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT, until_confirmed=True) as store:
+        fill(store.log, 1000)
+        store.log.sync()
+        ends = store.log.ends
+        assert ends.synced_end > 3 * SEGMENT
+        for confirmed, sealed in (
+            (0, []),
+            (SEGMENT - 1, []),
+            (SEGMENT, [0]),
+            (2 * SEGMENT + 100, [0, SEGMENT]),
+        ):
+            store.log.writer.log.confirm(confirmed)
+            while store.keep():
+                pass
+            assert sealed == list_seals(root / "meta" / "seals")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from lib.controller.broker_set_driver import incarnation
 
-from pystore.controller.model.explain import why_missing
+from pystore.controller.model.explain import why_barred, why_missing
 from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
@@ -65,3 +65,13 @@ def test_the_reason_names_the_operators_next_step() -> None:
     assert "readmitBroker" in _why(both, standing=LogStanding.WIPED)
     assert "its restart may have lost" in _why(both, standing=LogStanding.RESTARTED)
     assert "it cut bytes" in _why(both, standing=LogStanding.LOSSY)
+
+
+@pytest.mark.parametrize("standing", [None, *LogStanding])
+def test_a_broker_is_barred_only_until_an_operator_decides(
+    standing: LogStanding | None,
+) -> None:
+    """Restarts and cuts need none: the master admits the broker by itself."""
+    needs_operator = standing in (LogStanding.COPIED, LogStanding.WIPED)
+    assert needs_operator == ("readmitBroker" in why_barred(standing))
+    assert needs_operator == bool(why_barred(standing))

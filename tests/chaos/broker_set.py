@@ -1,0 +1,273 @@
+"""
+A set of three brokers, its controllers and their record store: processes, each on a
+machine of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from chaos.machines import Network
+from chaos.wall_clocks import WallClocks
+from lib.broker_process import BrokerProcess, node_text
+from lib.command_line import PYSTORE
+from lib.controller.controller_process import ControllerProcess
+from lib.remoting.zookeeper_server import ZookeeperServer
+
+from pystore.broker.control_client import ControlClient
+from pystore.errors import PystoreError
+
+__all__ = ["BROKERS", "CLONE", "LEASE_MS", "ChaosSet"]
+
+BROKERS = ("b1", "b2", "b3")
+CLONE = "b4"
+"""Where a copy of a broker's disk may run."""
+LEASE_MS = 3_000
+SEGMENT = 4 << 20
+
+_DISK_MIB = 1_024
+_RETAINED = 6 * SEGMENT
+_STATUS_S = 1.0
+_ORDER_S = 60
+_BROKER_PORT, _CONTROLLER_PORT, _ZOOKEEPER_PORT = 10_911, 9_878, 2_181
+
+
+class ChaosSet:
+    """
+    A context manager, which kills what still runs.
+
+    Args:
+        folder: new; takes configurations, logs and sockets.
+        controllers: how many; more than one share a ZooKeeper.
+        min_in_sync: copies that `all` needs.
+        retains: whether old segments are deleted.
+
+    Attributes:
+        network: of all machines.
+        brokers: by name; a killed one is still listed.
+        clocks: of brokers and controllers, by name.
+        controllers: names of the machines.
+    """
+
+    def __init__(
+        self, folder: Path, controllers: int, min_in_sync: int, *, retains: bool
+    ) -> None:
+        self._folder = folder.absolute()
+        self._min_in_sync = min_in_sync
+        self._retains = retains
+        self.controllers = tuple(f"c{one + 1}" for one in range(controllers))
+        names = [*BROKERS, CLONE, *self.controllers]
+        self.network = Network(names + (["z1"] if controllers > 1 else []))
+        self.clocks = WallClocks(self._folder)
+        self.brokers: dict[str, BrokerProcess] = {}
+        self._running: dict[str, ControllerProcess] = {}
+        self._zookeeper: ZookeeperServer | None = None
+
+    def __enter__(self) -> ChaosSet:
+        try:
+            self._start()
+        except BaseException:
+            # Any error: no process stays.
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for broker in self.brokers.values():
+            broker.kill()
+        for controller in self._running.values():
+            if controller.child.poll() is None:
+                controller.kill()
+        if self._zookeeper is not None:
+            self._zookeeper.kill()
+        self.network.__exit__(kind, error, trace)
+
+    def _start(self) -> None:
+        if len(self.controllers) > 1:
+            machine = self.network.machines["z1"]
+            self._zookeeper = ZookeeperServer(
+                self._folder / "zookeeper",
+                _ZOOKEEPER_PORT,
+                address=machine.address,
+                before=machine.inside,
+            )
+        for name in self.controllers:
+            self.start_controller(name)
+        for name in (*BROKERS, CLONE):
+            disk = self._disk(name)
+            self.network.machines[name].mount(disk, _DISK_MIB)
+        for name in BROKERS:
+            self.start_broker(name)
+
+    def start_broker(self, name: str) -> None:
+        """
+        Starts a broker for the first time, or a clone.
+        """
+        machine = self.network.machines[name]
+        more = {"commitLogBytesMax": _RETAINED} if self._retains else {}
+        text = node_text(
+            self._disk(name) / "store",
+            ";".join(self.address(one) for one in self.controllers),
+            address=f"{machine.address}:{_BROKER_PORT}",
+            minInSyncReplicas=self._min_in_sync,
+            syncFromLastFile="true",
+            mappedFileSizeCommitLog=SEGMENT,
+            controllerHeartBeatTimeoutMills=LEASE_MS,
+            haMaxTimeSlaveNotCatchup=3_000,
+            **more,
+        )
+        text += f'[host]\nsocket = "{self._folder / name}.sock"\n'
+        before = (*machine.inside, *self.clocks.before(name))
+        self.brokers[name] = BrokerProcess.of(self._folder, name, text, before)
+
+    def _disk(self, name: str) -> Path:
+        return self._folder / f"{name}-disk"
+
+    def address(self, controller: str) -> str:
+        """
+        Returns ``HOST:PORT`` of a controller.
+        """
+        return f"{self.network.machines[controller].address}:{_CONTROLLER_PORT}"
+
+    def store(self, name: str) -> Path:
+        """
+        Returns where this process sees the store of a broker.
+        """
+        return self.network.machines[name].seen(self._disk(name) / "store")
+
+    # -- processes -------------------------------------------------------------
+
+    def start_controller(self, name: str) -> None:
+        """
+        Starts a controller that does not run.
+        """
+        machine = self.network.machines[name]
+        place: tuple[str | Path, ...] = ("--store", self._folder / name)
+        if self._zookeeper is not None:
+            place = ("--zookeeper", self._zookeeper.hosts)
+        self._running[name] = ControllerProcess(
+            *place,
+            before=(*machine.inside, *self.clocks.before(name)),
+            listen=self.address(name),
+        )
+
+    def controller(self, name: str) -> ControllerProcess:
+        """
+        Returns the newest process of a controller.
+        """
+        return self._running[name]
+
+    @property
+    def zookeeper(self) -> ZookeeperServer:
+        """
+        The record store of several controllers.
+        """
+        assert self._zookeeper is not None
+        return self._zookeeper
+
+    def said(self) -> dict[str, list[str]]:
+        """
+        Returns the lines on stderr of each newest controller.
+        """
+        return {name: list(one.said) for name, one in self._running.items()}
+
+    # -- how it stands ---------------------------------------------------------
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """
+        Returns the status of each broker that answers.
+        """
+        found = {}
+        for name in BROKERS:
+            broker = self.brokers[name]
+            try:
+                with ControlClient(broker.path, timeout_s=_STATUS_S) as client:
+                    found[name] = client.status()[0]
+            except PystoreError:
+                # It is dead, or stands still.
+                continue
+        return found
+
+    def master(self) -> str | None:
+        """
+        Returns the master of the highest epoch; ``None``: there is none.
+        """
+        masters = [
+            (one["masterEpoch"], name)
+            for name, one in self.statuses().items()
+            if one["role"] == "master"
+        ]
+        return max(masters)[1] if masters else None
+
+    def is_complete(self) -> bool:
+        """
+        Whether one broker is master, and all are in the set.
+        """
+        found = self.statuses()
+        sets = [
+            one["syncStateSet"] for one in found.values() if one["role"] == "master"
+        ]
+        return len(found) == len(BROKERS) and [len(BROKERS)] == [
+            len(one) for one in sets
+        ]
+
+    def await_complete(self, patience_s: float) -> None:
+        """
+        Waits until the set is complete.
+
+        Raises:
+            AssertionError: it is not, in time; with the status of each broker.
+        """
+        end_s = time.monotonic() + patience_s
+        while not self.is_complete():
+            assert time.monotonic() < end_s, (
+                f"the set is not complete: {self.statuses()}"
+            )
+            time.sleep(0.1)
+
+    def await_level(self, patience_s: float) -> None:
+        """
+        Waits until all logs end, and are confirmed, at the same offset.
+
+        Raises:
+            AssertionError: they do not, in time.
+        """
+        end_s = time.monotonic() + patience_s
+        while True:
+            now = self.statuses().values()
+            ends = {one[key] for one in now for key in ("endOffset", "confirmOffset")}
+            if len(now) == len(BROKERS) and len(ends) == 1:
+                return
+            assert time.monotonic() < end_s, f"the logs differ: {self.statuses()}"
+            time.sleep(0.1)
+
+    def admin(self, controller: str, command: str, broker_id: int) -> str:
+        """
+        An operator on the machine of a controller gives an order for a broker. Returns
+        the error; empty: it is done.
+        """
+        addresses = ";".join(self.address(one) for one in self.controllers)
+        option = "-c DefaultCluster -b" if command == "cleanBrokerMetadata" else "-b"
+        words = ["admin", command, "-a", addresses, "-bn", "b", *option.split()]
+        done = subprocess.run(
+            [
+                *self.network.machines[controller].inside,
+                *PYSTORE,
+                *words,
+                str(broker_id),
+            ],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_ORDER_S,
+        )
+        return done.stderr if done.returncode else ""

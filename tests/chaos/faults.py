@@ -1,0 +1,373 @@
+"""
+Faults: each is done to a running set, and is over when the set is whole again.
+
+A fault takes the set and chance, and is a generator: what comes before its first
+`yield` does the harm, what comes after it ends the harm. What an operator has to do
+comes after a second one: by then no fault lasts.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from chaos.broker_set import BROKERS, CLONE, ChaosSet
+from chaos.workload import Target
+
+__all__ = ["DESTRUCTIVE", "FAULTS", "PATIENCE_S", "Fault", "Surroundings"]
+
+PATIENCE_S = 90
+"""So long a set may take, after its last fault, until it is whole again."""
+
+_RETRY_S = 0.2
+
+
+class Surroundings:
+    """
+    What faults need.
+
+    Attributes:
+        brokers: the set.
+        targets: of the clients, by broker.
+        draw: decides what is left to chance.
+    """
+
+    def __init__(
+        self, brokers: ChaosSet, targets: Mapping[str, Target], draw: random.Random
+    ) -> None:
+        self.brokers = brokers
+        self.targets = targets
+        self.draw = draw
+
+    def master(self) -> str:
+        """
+        The master, or any broker if there is none now.
+        """
+        return self.brokers.master() or self.draw.choice(BROKERS)
+
+    def slave(self) -> str:
+        """
+        Another broker than the master.
+        """
+        master = self.master()
+        return self.draw.choice([one for one in BROKERS if one != master])
+
+    def restart(self, name: str) -> None:
+        """
+        Starts a broker again, unless another fault did.
+        """
+        broker = self.brokers.brokers[name]
+        if broker.child.poll() is not None:
+            self.targets[name].run += 1
+            broker.restart()
+
+    def any_controller(self) -> str:
+        """
+        A controller.
+        """
+        return self.draw.choice(self.brokers.controllers)
+
+    def readmit(self, name: str) -> None:
+        """
+        An operator readmits a broker, as soon as a controller does what is asked.
+        """
+        end_s = time.monotonic() + PATIENCE_S
+        error = "it has no broker id"
+        while error:
+            assert time.monotonic() < end_s, f"{name} is not readmitted: {error}"
+            time.sleep(_RETRY_S)
+            broker_id = self.brokers.statuses().get(name, {}).get("brokerId")
+            if broker_id is not None:
+                controller = self.any_controller()
+                error = self.brokers.admin(controller, "readmitBroker", broker_id)
+
+    def remove(self, broker_id: int) -> None:
+        """
+        An operator removes a broker that never comes back.
+        """
+        end_s = time.monotonic() + PATIENCE_S
+        while error := self.brokers.admin(
+            self.any_controller(), "cleanBrokerMetadata", broker_id
+        ):
+            assert time.monotonic() < end_s, f"{broker_id} is not removed: {error}"
+            time.sleep(_RETRY_S)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """
+        Sends a signal to a broker or a controller.
+        """
+        brokers = self.brokers.brokers
+        if name in brokers:
+            brokers[name].child.send_signal(number)
+        else:
+            self.brokers.controller(name).child.send_signal(number)
+
+
+Fault = Callable[[Surroundings], Iterator[None]]
+
+
+def _killed(around: Surroundings, *names: str) -> Iterator[None]:
+    for name in names:
+        around.brokers.brokers[name].kill()
+    yield
+    for name in names:
+        around.restart(name)
+
+
+def master_is_killed(around: Surroundings) -> Iterator[None]:
+    """
+    By SIGKILL.
+    """
+    yield from _killed(around, around.master())
+
+
+def slave_is_killed(around: Surroundings) -> Iterator[None]:
+    """
+    By SIGKILL.
+    """
+    yield from _killed(around, around.slave())
+
+
+def all_brokers_are_killed(around: Surroundings) -> Iterator[None]:
+    """
+    One shortly after the other.
+    """
+    yield from _killed(around, *around.draw.sample(BROKERS, len(BROKERS)))
+
+
+def _paused(around: Surroundings, name: str) -> Iterator[None]:
+    around.signal(name, signal.SIGSTOP)
+    yield
+    around.signal(name, signal.SIGCONT)
+
+
+def master_is_paused(around: Surroundings) -> Iterator[None]:
+    """
+    By SIGSTOP, at times beyond its lease.
+    """
+    yield from _paused(around, around.master())
+
+
+def slave_is_paused(around: Surroundings) -> Iterator[None]:
+    """
+    By SIGSTOP.
+    """
+    yield from _paused(around, around.slave())
+
+
+def controller_is_paused(around: Surroundings) -> Iterator[None]:
+    """
+    By SIGSTOP, at times beyond its session.
+    """
+    yield from _paused(around, around.any_controller())
+
+
+def controller_is_killed(around: Surroundings) -> Iterator[None]:
+    """
+    By SIGKILL.
+    """
+    name = around.any_controller()
+    around.brokers.controller(name).kill()
+    yield
+    around.brokers.start_controller(name)
+
+
+def zookeeper_is_paused(around: Surroundings) -> Iterator[None]:
+    """
+    The record store of all controllers stands still.
+    """
+    around.brokers.zookeeper.pause()
+    yield
+    around.brokers.zookeeper.go_on()
+
+
+def link_is_cut(around: Surroundings) -> Iterator[None]:
+    """
+    In one direction or in both, between any two machines.
+    """
+    network, draw = around.brokers.network, around.draw
+    one, other = draw.sample(sorted(network.machines), 2)
+    ways = draw.choice([[(one, other)], [(one, other), (other, one)]])
+    cuts = [network.cut(*way) for way in ways]
+    yield
+    for cut in cuts:
+        network.heal(cut)
+
+
+def machine_is_cut_off(around: Surroundings) -> Iterator[None]:
+    """
+    It hears no other machine, or none hears it, or both.
+    """
+    network, draw = around.brokers.network, around.draw
+    one = draw.choice(sorted(network.machines))
+    others = [name for name in network.machines if name != one]
+    which = draw.choice([1, 2, 3])
+    cuts = [network.cut(one, name) for name in others if which & 1]
+    cuts += [network.cut(name, one) for name in others if which & 2]
+    yield
+    for cut in cuts:
+        network.heal(cut)
+
+
+def master_loses_the_controllers(around: Surroundings) -> Iterator[None]:
+    """
+    Its slaves hear it on.
+    """
+    network, master = around.brokers.network, around.master()
+    cuts = []
+    for name in around.brokers.controllers:
+        cuts += [network.cut(master, name), network.cut(name, master)]
+    yield
+    for cut in cuts:
+        network.heal(cut)
+
+
+def slave_is_slow(around: Surroundings) -> Iterator[None]:
+    """
+    Few bytes a second reach it.
+    """
+    network, slave = around.brokers.network, around.slave()
+    network.slow(slave, around.draw.choice([16, 100, 1_000]))
+    yield
+    network.full_speed(slave)
+
+
+def disk_is_full(around: Surroundings) -> Iterator[None]:
+    """
+    Of the master or of a slave.
+    """
+    name = around.draw.choice(BROKERS)
+    filler = around.brokers.store(name).parent / "filler"
+    with filler.open("ab", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                # Full, for pieces of that size.
+                continue
+    yield
+    filler.unlink()
+
+
+def slave_is_an_older_copy(around: Surroundings) -> Iterator[None]:
+    """
+    It is killed, its store is copied and runs on; later it is replaced by the copy,
+    and an operator readmits it.
+    """
+    name = around.slave()
+    broker, store = around.brokers.brokers[name], around.brokers.store(name)
+    copy = store.parent / "copy"
+    broker.kill()
+    shutil.copytree(store, copy)
+    around.restart(name)
+    yield
+    broker.kill()
+    shutil.rmtree(store)
+    copy.rename(store)
+    around.restart(name)
+    yield
+    around.readmit(name)
+
+
+def disk_is_cloned(around: Surroundings) -> Iterator[None]:
+    """
+    A copy of the disk of a living broker runs on another machine.
+    """
+    name, brokers = around.draw.choice(BROKERS), around.brokers
+    clone = brokers.store(CLONE)
+    words = ("cp", "-r", brokers.store(name), clone)
+    # Files of a living store come and go; what was copied is the clone.
+    subprocess.run(words, check=False, capture_output=True)
+    brokers.start_broker(CLONE)
+    yield
+    brokers.brokers[CLONE].kill()
+    shutil.rmtree(clone)
+    yield
+    around.readmit(name)
+
+
+def slave_gets_an_empty_disk(around: Surroundings) -> Iterator[None]:
+    """
+    It is killed, its store is lost, and it comes back with another id; an operator
+    removes the old one. It begins with the newest segment of the master.
+    """
+    name = around.slave()
+    broker = around.brokers.brokers[name]
+    old = around.brokers.statuses().get(name, {}).get("brokerId")
+    broker.kill()
+    shutil.rmtree(around.brokers.store(name), ignore_errors=True)
+    around.restart(name)
+    yield
+    yield
+    if old is not None:
+        around.remove(old)
+
+
+def master_is_replaced_by_force(around: Surroundings) -> Iterator[None]:
+    """
+    It does not hear the controllers, and an operator has another broker elected.
+    """
+    network, master = around.brokers.network, around.master()
+    controllers = around.brokers.controllers
+    cuts = [network.cut(one, master) for one in controllers]
+    cuts += [network.cut(master, one) for one in controllers]
+    for broker_id in around.draw.sample(range(1, 4), 3):
+        around.brokers.admin(around.any_controller(), "electMaster", broker_id)
+    yield
+    for cut in cuts:
+        network.heal(cut)
+
+
+def wall_clock_steps(around: Surroundings) -> Iterator[None]:
+    """
+    Of a broker or a controller, ahead or back.
+    """
+    clocks, draw = around.brokers.clocks, around.draw
+    name = draw.choice([*BROKERS, *around.brokers.controllers])
+    clocks.step(name, draw.choice([-1, 1]) * draw.choice([1, 10, 3_600, 100_000]))
+    yield
+    clocks.step(name, 0)
+
+
+def mastership_is_handed_over(around: Surroundings) -> Iterator[None]:
+    """
+    By an operator, to any broker; it may be refused.
+    """
+    broker_id = around.draw.randrange(1, len(BROKERS) + 1)
+    around.brokers.admin(around.any_controller(), "switchMaster", broker_id)
+    yield
+
+
+DESTRUCTIVE = frozenset(
+    {slave_is_an_older_copy, slave_gets_an_empty_disk, disk_is_cloned}
+)
+"""
+Bytes of one broker are gone: not more than one at a time, and while the set is whole.
+"""
+
+FAULTS: tuple[Fault, ...] = (
+    master_is_killed,
+    slave_is_killed,
+    all_brokers_are_killed,
+    master_is_paused,
+    slave_is_paused,
+    controller_is_paused,
+    controller_is_killed,
+    zookeeper_is_paused,
+    link_is_cut,
+    machine_is_cut_off,
+    master_loses_the_controllers,
+    slave_is_slow,
+    disk_is_full,
+    slave_is_an_older_copy,
+    disk_is_cloned,
+    slave_gets_an_empty_disk,
+    master_is_replaced_by_force,
+    wall_clock_steps,
+    mastership_is_handed_over,
+)
