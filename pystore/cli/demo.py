@@ -41,7 +41,7 @@ from pystore.text import count_text, json_keys, rate_text, seconds_text, size_te
 __all__ = ["demo", "report_json", "report_text"]
 
 REPEAT = 5
-"""The whole demo, with Spark, then takes less than two minutes on two processors."""
+"""The whole demo, with Spark, then takes about 85 s of processor time."""
 
 _REPEAT_BYTES = 250_000_000
 """Bytes of log, with room for records that a kill makes the demo append twice."""
