@@ -30,7 +30,8 @@ class ReplicaConfig:
         host: where it listens as master; default: on this machine only.
         port: 0: any free port.
         rules: of the set.
-        heartbeat_ms: see `pystore.ha.master.config.MasterConfig`.
+        heartbeat_ms: see `pystore.ha.master.config.MasterConfig`; less where members
+            must be caught up more often.
         is_learner: it never joins the SyncStateSet.
         is_from_last_file: an empty log begins with the master's last segment.
         pace: the waits between two links to a master.
@@ -57,13 +58,16 @@ class ReplicaConfig:
         """
         Returns the configuration as a master.
         """
+        rules = self.rules or SetRules()
+        # Of an idle log only heartbeats prove that a slave is caught up.
+        heartbeat_ms = max(1, min(self.heartbeat_ms, rules.lag_ms_max // 3))
         return MasterConfig(
             self.cluster,
             self.broker_name,
             self.broker_id,
             epoch,
             segment_size,
-            heartbeat_ms=self.heartbeat_ms,
+            heartbeat_ms=heartbeat_ms,
         )
 
     def slave_config(

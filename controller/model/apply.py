@@ -211,7 +211,8 @@ def _readmitted(state: SetState, change: Readmitted) -> SetState:
             tombstone.broker_id,
             tombstone.check_code,
             tombstone.check_code.partition(";")[0],
-            counter_max=tombstone.counter_max,
+            # The process that was cleaned may still run, and registers again.
+            counter_max=max(tombstone.counter_max - 1, 0),
             standing=LogStanding.RESTARTED,
             seen=tombstone.seen,
         )

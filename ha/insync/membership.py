@@ -268,6 +268,9 @@ class Membership:
             session.broker_id, now_ms
         ):
             return False
+        if self.catch_up.lag_ms(session.broker_id, now_ms) > self.rules.lag_ms_max:
+            # The next check would remove it, whatever it held when it was heard.
+            return False
         last_ms = self.catch_up.last_ms(session.broker_id)
         is_recent = last_ms is not None and now_ms - last_ms <= self.rules.join_lag_ms
         return (

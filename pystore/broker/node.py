@@ -23,6 +23,7 @@ from pystore.broker.config import NodeConfig, ha_address_of
 from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.heartbeats import HeartbeatSender
 from pystore.broker.recovery_facts import recovery_of
+from pystore.broker.registrar import Registrar
 from pystore.broker.routes import RouteRegistration
 from pystore.clocks import wall_ms
 from pystore.controller.client.client import ControllerClient, role_handler
@@ -30,7 +31,6 @@ from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import Negotiation
 from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
-from pystore.controller.model.explain import why_barred
 from pystore.controller.protocol.calls import (
     CallRefused,
     ElectMaster,
@@ -91,8 +91,7 @@ class BrokerNode:
         self.replica: Replica | None = None
         self._say = say
         self._said = ""
-        self._barred = ""
-        self._is_lossy = False
+        self._registrar: Registrar | None = None
         self._options = options
         self._log: ReplicaLog | None = None
         self._gateway: ThreadedGateway | None = None
@@ -174,17 +173,12 @@ class BrokerNode:
         return self._log
 
     @property
-    def barred(self) -> str:
+    def problem(self) -> str:
         """
-        Why no master may admit this broker until an operator decides, as the controller
-        said when it registered; empty: a master may, or it is a member.
+        Why the controllers do not register this broker, or why no master may admit it,
+        one line; empty: neither.
         """
-        if (
-            self.replica is None
-            or self.replica.me in self.replica.standing().agreed.members
-        ):
-            return ""
-        return self._barred
+        return "" if self._registrar is None else self._registrar.problem
 
     @property
     def newest(self) -> MasterInfo | None:
@@ -255,11 +249,12 @@ class BrokerNode:
     # -- the life of the broker ------------------------------------------------
 
     async def _run(self, log: ReplicaLog) -> None:
-        registration = self._registration(log)
-        done = await registration.run()
+        again_ms = self.config.heartbeat_timeout_ms // 2
+        self._registrar = registrar = Registrar(
+            self._registration(log), log, again_ms, self._tell
+        )
+        done = await registrar.register()
         assert done.identity is not None
-        self._registered_as(done.mastership)
-        self._is_lossy = log.recovery.is_lossy
         loop = asyncio.get_running_loop()
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
@@ -275,7 +270,8 @@ class BrokerNode:
                 self._told(told)
         self._beating = asyncio.create_task(self._heartbeats.run())
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._poll(registration, done.identity))
+            group.create_task(self._poll(registrar, done.identity))
+            group.create_task(registrar.run(self._told))
             group.create_task(self._routes.run(self.replica, done.identity.broker_id))
             if self.config.retention is not None:
                 group.create_task(self._retain(log, self.config.retention))
@@ -298,24 +294,21 @@ class BrokerNode:
             self._say,
         )
 
-    async def _poll(
-        self, registration: BrokerRegistration, identity: BrokerIdentity
-    ) -> None:
+    async def _poll(self, registrar: Registrar, identity: BrokerIdentity) -> None:
         """
         Asks for the master at intervals: a notice may be lost; asks for an election if
-        there is none, and registers again if the controller lost the set (RMQ-R43).
+        there is none, and has the broker registered again if the controller lost the
+        set (RMQ-R43) or names another set than this broker's.
         """
-        gateway, config = self._gateway, self.config
+        gateway, config, replica = self._gateway, self.config, self.replica
         assert gateway is not None
+        assert replica is not None
         while True:
             found = await self._client.get_replica_info(GetReplicaInfo(identity.broker))
             if isinstance(found, CallRefused) and found.code == (
                 ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
             ):
-                registration.negotiation = registration.negotiation.again()
-                again = await registration.run()
-                self._registered_as(again.mastership)
-                found = again.mastership or found
+                registrar.lost()
             if isinstance(found, MasterInfo):
                 if found.master is None:
                     elect = ElectMaster(
@@ -324,25 +317,9 @@ class BrokerNode:
                     elected = await self._client.elect_master(elect)
                     found = elected if isinstance(elected, MasterInfo) else found
                 self._told(found)
-                await self._forget_loss(found)
+                await registrar.found(found, replica.me)
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
-
-    async def _forget_loss(self, found: MasterInfo) -> None:
-        """
-        Ends the note of a loss once a master has admitted this process (B4).
-        """
-        log, replica = self._log, self.replica
-        assert log is not None
-        assert replica is not None
-        if not self._is_lossy or replica.me not in found.agreed.members:
-            return
-        try:
-            await asyncio.to_thread(log.admitted)
-            self._is_lossy = False
-        except PystoreError as error:
-            # Such as for a full disk: with the next question.
-            self._tell(f"the note of lost records stays for now: {error}")
 
     async def _retain(self, log: ReplicaLog, retention: Retention) -> None:
         """
@@ -356,11 +333,6 @@ class BrokerNode:
                 # Damage, a full disk, or a store that is opened again: later.
                 self._tell(f"no segment is deleted now: {error}")
             await asyncio.sleep(self.config.retain_ms / 1000)
-
-    def _registered_as(self, told: MasterInfo | None) -> None:
-        self._barred = "" if told is None else why_barred(told.standing)
-        if self._barred:
-            self._tell(f"no master may admit this broker: {self._barred}")
 
     def _told(self, told: MasterInfo) -> None:
         """

@@ -79,7 +79,7 @@ class HostedNode:
             "candidates": [],
             "gapBytes": None,
             "leaseLeftMs": None,
-            "problem": self.failure,
+            "problem": self.failure or self.node.problem,
         }
         replica = self.node.replica
         if replica is not None and not self.failure:
@@ -103,12 +103,8 @@ class HostedNode:
             "candidates": sorted(ids_of(now.agreed.candidates)),
             "gapBytes": now.gap_bytes,
             "leaseLeftMs": now.lease_left_ms,
-            "problem": now.problem or self._barred(),
+            "problem": now.problem or self.node.problem,
         }
-
-    def _barred(self) -> str:
-        barred = self.node.barred
-        return f"no master may admit this broker: {barred}" if barred else ""
 
 
 def _ends(log: ReplicaLog | None) -> dict[str, Any]:

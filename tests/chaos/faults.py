@@ -73,17 +73,24 @@ class Surroundings:
 
     def readmit(self, name: str) -> None:
         """
-        An operator readmits a broker, as soon as a controller does what is asked.
+        An operator readmits a broker that says that it needs it, as often as it does:
+        which process has the id may change while a copy of it lives.
         """
         end_s = time.monotonic() + PATIENCE_S
         error = "it has no broker id"
         while error:
             assert time.monotonic() < end_s, f"{name} is not readmitted: {error}"
             time.sleep(_RETRY_S)
-            broker_id = self.brokers.statuses().get(name, {}).get("brokerId")
-            if broker_id is not None:
+            now = self.brokers.statuses().get(name, {})
+            broker_id = now.get("brokerId")
+            if broker_id is None:
+                continue
+            error = now["problem"]
+            if "readmitBroker" in error:
                 controller = self.any_controller()
-                error = self.brokers.admin(controller, "readmitBroker", broker_id)
+                self.brokers.admin(controller, "readmitBroker", broker_id)
+            elif broker_id in now["syncStateSet"] or now["role"] == "master":
+                error = ""
 
     def remove(self, broker_id: int) -> None:
         """

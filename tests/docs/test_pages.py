@@ -150,7 +150,9 @@ def test_every_rule_names_its_code_and_its_tests() -> None:
     sections = _text("crash-safety.md").split("\n### ")[1:]
     rules = [section for section in sections if re.match(r"A\d+ ", section)]
 
-    assert [f"A{n}" for n in (*range(1, 20), 21, 22)] == [rule.split()[0] for rule in rules]
+    assert [f"A{n}" for n in (*range(1, 20), 21, 22)] == [
+        rule.split()[0] for rule in rules
+    ]
     assert [] == [
         rule.split("\n")[0]
         for rule in rules

@@ -171,6 +171,22 @@ class TestShrink:
             == change.reason
         )
 
+    def test_a_silent_slave_that_left_an_idle_set_joins_with_its_next_ack(self) -> None:
+        """Else it would leave and join as fast as the controller commits."""
+        replicas = ReplicaSet()
+        replicas.admit(2)
+        replicas.append(100)
+        replicas.ack(2, 100)
+        replicas.wait_until(18_000)
+        change = replicas.ask()
+        assert members(1) == change.members
+        replicas.agree(change)
+
+        replicas.wait_until(40_000)
+        assert replicas.asked_ids() is None
+        replicas.ack(2, 100)
+        assert {1, 2} == replicas.asked_ids()
+
     def test_a_member_that_catches_up_after_the_check_stays(self) -> None:
         """RMQ-R87, RMQ-R90: the wish is computed from what is true now."""
         replicas = ReplicaSet()

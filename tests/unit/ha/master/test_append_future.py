@@ -125,7 +125,8 @@ def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
             given.append(timeout_ms)
             return super().wait(0)
 
-    timed = [Timed(one.appended, one.ack, fixture.monitor.appends) for one in futures]
+    waits = fixture.monitor.appends
+    timed = [Timed(one.appended, one.ack, waits, one.epoch) for one in futures]
     wait_all(timed, 50, lambda: next(clock))
 
     assert given == [20, -10, -7_950]

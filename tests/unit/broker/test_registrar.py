@@ -1,0 +1,88 @@
+"""
+A broker registers again when the controllers know another process of it, or none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from lib.command_line import run
+from lib.controller.controller_server import running
+from lib.hosted_nodes import await_master, holds, hosted_node
+
+from pystore.broker.node_status import HostedNode
+
+TIMEOUT = {"controllerHeartBeatTimeoutMills": 1_000}
+
+
+async def order(controller: str, command: str, *words: str) -> int:
+    """
+    An operator gives an order for broker 2 of the set; returns the exit code.
+    """
+    at = ("-a", controller, "-bn", "b", "-b", "2")
+    done = await asyncio.to_thread(run, "admin", command, *at, *words)
+    return done.exit_code
+
+
+def members(one: HostedNode) -> list[int]:
+    """
+    The set that a master knows.
+    """
+    found: list[int] = one.status()["syncStateSet"]
+    return found
+
+
+def test_a_living_slave_that_was_cleaned_comes_back_when_it_is_readmitted(
+    tmp_path: Path,
+) -> None:
+    """
+    It asks by itself, and no earlier than the operator wants it.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            hosted_node(tmp_path, "1", at.address, **TIMEOUT) as one,
+            hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two,
+        ):
+            await await_master(one, two)
+            words = ("-c", "DefaultCluster", "-l")
+            assert 0 == await order(at.address, "cleanBrokerMetadata", *words)
+            await holds(lambda: [1] == members(one))
+            await holds(lambda: "was cleaned" in two.status()["problem"])
+            assert [1] == members(one)
+            assert 0 == await order(at.address, "readmitBroker")
+            await holds(lambda: [1, 2] == members(one))
+            await holds(lambda: "" == two.status()["problem"])
+
+    asyncio.run(main())
+
+
+def test_a_broker_whose_copy_had_its_id_for_a_while_says_so_and_comes_back(
+    tmp_path: Path,
+) -> None:
+    """
+    The copy took the id while the broker was down. It is no member until an operator
+    decides which of the two logs is the right one.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            hosted_node(tmp_path, "1", at.address, **TIMEOUT) as one,
+        ):
+            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
+                await await_master(one, two)
+            shutil.copytree(tmp_path / "2", tmp_path / "copy")
+            async with hosted_node(tmp_path, "copy", at.address, **TIMEOUT) as copy:
+                await holds(lambda: 2 == copy.status()["brokerId"])
+            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
+                await holds(lambda: "readmitBroker" in two.status()["problem"])
+                assert [1] == members(one)
+                assert 0 == await order(at.address, "readmitBroker")
+                await holds(lambda: [1, 2] == members(one))
+                await holds(lambda: "" == two.status()["problem"])
+
+    asyncio.run(main())
