@@ -58,6 +58,13 @@ class BrokerSet:
         """
         self.brokers.pop(name).kill()
 
+    def close(self) -> None:
+        """
+        Kills all brokers.
+        """
+        for broker in self.brokers.values():
+            broker.kill()
+
     def lose(self, name: str) -> int:
         """
         Kills a broker, and its disk is gone; returns the id that it had.
@@ -140,7 +147,7 @@ def broker_set(folder: Path) -> Iterator[BrokerSet]:
         words = ("--store", folder / "records")
         controller = stack.enter_context(ControllerProcess(*words))
         brokers = BrokerSet(folder, controller)
-        stack.callback(lambda: [one.kill() for one in brokers.brokers.values()])
+        stack.callback(brokers.close)
         for name in NAMES:
             brokers.start(name)
         brokers.await_set(3)

@@ -63,14 +63,16 @@ def test_a_member_whose_operator_accepted_a_loss_is_not_elected(tmp_path: Path) 
 
     async def main() -> None:
         async with running() as at:
-            async with node(tmp_path, "1", at.address) as one:
-                async with node(tmp_path, "2", at.address) as two:
-                    master, _ = await master_of(one, two)
-                    assert 1 == master.me.broker_id
-                    ends = [
-                        master.append(Message("t", bytes(100)), Ack.ALL).appended.end
-                        for _ in range(10)
-                    ]
+            async with (
+                node(tmp_path, "1", at.address) as one,
+                node(tmp_path, "2", at.address) as two,
+            ):
+                master, _ = await master_of(one, two)
+                assert 1 == master.me.broker_id
+                ends = [
+                    master.append(Message("t", bytes(100)), Ack.ALL).appended.end
+                    for _ in range(10)
+                ]
             cut_by_operator(tmp_path / "2", ends[-2] + 60)
             async with node(tmp_path, "2", at.address) as two:
                 second = await two.registered()
