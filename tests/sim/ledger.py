@@ -113,9 +113,12 @@ class Ledger:
         if standing not in (LogStanding.SOUND, LogStanding.RESTARTED):
             raise Violation(f"B1: {where} with a master that is {standing}")
         is_power_cut = standing is LogStanding.RESTARTED
-        # A Java broker's next process is the same member: only its standing tells.
+        # A Java broker's next process is the same member, and its standing stays as it
+        # was: that its log is shorter now is told by heartbeats, which no commit has.
         well = {
-            one.member for one in before.replicas if one.standing is LogStanding.SOUND
+            one.member
+            for one in before.replicas
+            if one.standing is LogStanding.SOUND and one.incarnation is not None
         }
         if is_power_cut and before.listed & well:
             raise Violation(
