@@ -112,7 +112,7 @@ def refusal_of_id(
     if broker_id == config.broker_id:
         return f"broker id {broker_id} is this master's own"
     if broker_id not in set_view.broker_ids:
-        return f"the controller knows no broker {broker_id} in this set"
+        return f"this master knows no broker {broker_id} yet, and asks the controller"
     return None
 
 

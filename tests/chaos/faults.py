@@ -220,17 +220,28 @@ def machine_is_cut_off(around: Surroundings) -> Iterator[None]:
         network.heal(cut)
 
 
+def _unheard(around: Surroundings, broker: str) -> Iterator[None]:
+    network = around.brokers.network
+    cuts = []
+    for name in around.brokers.controllers:
+        cuts += [network.cut(broker, name), network.cut(name, broker)]
+    yield
+    for cut in cuts:
+        network.heal(cut)
+
+
 def master_loses_the_controllers(around: Surroundings) -> Iterator[None]:
     """
     Its slaves hear it on.
     """
-    network, master = around.brokers.network, around.master()
-    cuts = []
-    for name in around.brokers.controllers:
-        cuts += [network.cut(master, name), network.cut(name, master)]
-    yield
-    for cut in cuts:
-        network.heal(cut)
+    yield from _unheard(around, around.master())
+
+
+def slave_loses_the_controllers(around: Surroundings) -> Iterator[None]:
+    """
+    Its master hears it on.
+    """
+    yield from _unheard(around, around.slave())
 
 
 def slave_is_slow(around: Surroundings) -> Iterator[None]:
@@ -369,6 +380,7 @@ FAULTS: tuple[Fault, ...] = (
     link_is_cut,
     machine_is_cut_off,
     master_loses_the_controllers,
+    slave_loses_the_controllers,
     slave_is_slow,
     disk_is_full,
     slave_is_an_older_copy,

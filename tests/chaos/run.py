@@ -18,9 +18,11 @@ import subprocess
 import sys
 import time
 import traceback
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -259,7 +261,29 @@ def _summary(rows: list[Row]) -> None:
     epochs = {one.epoch for one in appended if one.is_acked}
     print(f"acknowledged {dict(acked)} in {len(epochs)} epochs")
     print(f"not acknowledged {dict(refused)}")
-    print(f"faults {dict(faults)}", flush=True)
+    print(f"faults {dict(faults)}")
+    ends = sorted(one.end_ns for one in appended if one.is_acked and one.is_shared)
+    longest: dict[str, float] = {}
+    for one in rows:
+        if isinstance(one, Caused):
+            gap_s = _longest_gap_ns(ends, one) / 1e9
+            longest[one.name] = max(gap_s, longest.get(one.name, 0.0))
+    told = ", ".join(f"{name} {gap_s:.1f}" for name, gap_s in longest.items())
+    print(f"longest time without an ack of `all`, in s: {told}", flush=True)
+
+
+def _longest_gap_ns(ends: list[int], fault: Caused) -> int:
+    """
+    Returns the longest time between two acks of which one is during a fault, or the
+    next one after it.
+
+    Args:
+        ends: times of acks, ascending.
+        fault: over when the set acknowledges again.
+    """
+    first = max(bisect_left(ends, fault.begin_ns) - 1, 0)
+    around = ends[first : bisect_left(ends, fault.end_ns) + 1]
+    return max((after - before for before, after in pairwise(around)), default=0)
 
 
 if __name__ == "__main__":
