@@ -98,7 +98,8 @@ class LeaderLookup:
             return await asyncio.shield(search)
         except asyncio.CancelledError:
             # A cancelled round means a closed search; our own cancellation passes on.
-            if search.cancelled():
+            ours = asyncio.current_task()
+            if search.cancelled() and not (ours and ours.cancelling()):
                 raise ClosedError("the controller client is closed") from None
             raise
 

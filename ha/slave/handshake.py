@@ -120,7 +120,7 @@ _ANSWERS = {
         Retry.OPERATOR,
     ),
     CheckResult.BROKER_ID: (
-        "the master refuses this broker id: if that goes on, check the store's identity",
+        "the master refuses this broker id: if that goes on, check the identity",
         Retry.OPERATOR,
     ),
     CheckResult.PROTOCOL: (

@@ -65,6 +65,7 @@ class ChaosSet:
         self.clocks = WallClocks(self._folder)
         self.brokers: dict[str, BrokerProcess] = {}
         self._running: dict[str, ControllerProcess] = {}
+        self._down: set[str] = set()
         self._zookeeper: ZookeeperServer | None = None
 
     def __enter__(self) -> ChaosSet:
@@ -150,6 +151,7 @@ class ChaosSet:
         """
         Starts a controller that does not run.
         """
+        self._down.discard(name)
         machine = self.network.machines[name]
         place: tuple[str | Path, ...] = ("--store", self._folder / name)
         if self._zookeeper is not None:
@@ -159,6 +161,23 @@ class ChaosSet:
             before=(*machine.inside, *self.clocks.before(name)),
             listen=self.address(name),
         )
+
+    def kill_controller(self, name: str) -> None:
+        """
+        Kills a controller, which stays down until `start_controller`.
+        """
+        self._running[name].kill()
+        self._down.add(name)
+
+    def restart_ended(self) -> None:
+        """
+        Starts controllers that ended by themselves, as a service manager does: one
+        whose session did not end in time lets another one lead.
+        """
+        for name, controller in list(self._running.items()):
+            if controller.child.poll() is not None and name not in self._down:
+                controller.wait()
+                self.start_controller(name)
 
     def controller(self, name: str) -> ControllerProcess:
         """
@@ -229,6 +248,7 @@ class ChaosSet:
         """
         end_s = time.monotonic() + patience_s
         while not self.is_complete():
+            self.restart_ended()
             assert time.monotonic() < end_s, (
                 f"the set is not complete: {self.statuses()}"
             )

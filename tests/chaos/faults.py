@@ -81,6 +81,7 @@ class Surroundings:
         while error:
             assert time.monotonic() < end_s, f"{name} is not readmitted: {error}"
             time.sleep(_RETRY_S)
+            self.brokers.restart_ended()
             now = self.brokers.statuses().get(name, {})
             broker_id = now.get("brokerId")
             if broker_id is None:
@@ -178,7 +179,7 @@ def controller_is_killed(around: Surroundings) -> Iterator[None]:
     By SIGKILL.
     """
     name = around.any_controller()
-    around.brokers.controller(name).kill()
+    around.brokers.kill_controller(name)
     yield
     around.brokers.start_controller(name)
 

@@ -209,6 +209,7 @@ def _await_acks(brokers: ChaosSet, history: History) -> None:
     before = history.acked
     end_s = time.monotonic() + PATIENCE_S
     while history.acked < before + 20:
+        brokers.restart_ended()
         assert time.monotonic() < end_s, (
             f"nothing is acknowledged for {PATIENCE_S} s: {brokers.statuses()}"
         )

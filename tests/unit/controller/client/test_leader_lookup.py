@@ -141,6 +141,28 @@ def test_closing_fails_waiting_calls() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("steps", range(4))
+def test_a_caller_that_is_cancelled_while_the_search_closes_is_cancelled(
+    steps: int,
+) -> None:
+    """Not failed: nobody waits for it any more."""
+
+    async def main() -> None:
+        stage = Stage("a:1")
+        stage.gate.clear()
+        calling = asyncio.create_task(stage.search.find())
+        await until(lambda: stage.asked)
+        closing = asyncio.create_task(stage.search.close())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if calling.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await calling
+        await closing
+
+    run(main())
+
+
 def test_a_name_is_looked_up_and_an_address_stays() -> None:
     """By the system."""
     assert ["127.0.0.1:9878"] == asyncio.run(look_up("127.0.0.1:9878"))
