@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from chaos.machines import Network
+from chaos.machines import SILENT, Network
 from chaos.wall_clocks import WallClocks
 from lib.broker_process import BrokerProcess, node_text
 from lib.command_line import PYSTORE
@@ -106,6 +106,10 @@ class ChaosSet:
         for name in (*BROKERS, CLONE):
             disk = self._disk(name)
             self.network.machines[name].mount(disk, _DISK_MIB)
+            self.resolve(name)
+            resolver = self._folder / "resolv.conf"
+            resolver.write_text(f"nameserver {SILENT}\n")
+            self.network.machines[name].names(self._hosts(name), resolver)
         for name in BROKERS:
             self.start_broker(name)
 
@@ -117,7 +121,7 @@ class ChaosSet:
         more = {"commitLogBytesMax": _RETAINED} if self._retains else {}
         text = node_text(
             self._disk(name) / "store",
-            ";".join(self.address(one) for one in self.controllers),
+            ";".join(f"{one}:{_CONTROLLER_PORT}" for one in self.controllers),
             address=f"{machine.address}:{_BROKER_PORT}",
             minInSyncReplicas=self._min_in_sync,
             syncFromLastFile="true",
@@ -129,6 +133,20 @@ class ChaosSet:
         text += f'[host]\nsocket = "{self._folder / name}.sock"\n'
         before = (*machine.inside, *self.clocks.before(name))
         self.brokers[name] = BrokerProcess.of(self._folder, name, text, before)
+
+    def resolve(self, name: str, *, is_silent: bool = False) -> None:
+        """
+        A broker's machine finds the controllers by their names, or waits for a server
+        of names that is silent.
+        """
+        lines = [
+            f"{self.network.machines[one].address} {one}\n" for one in self.controllers
+        ]
+        # In place: the machine has it mounted.
+        self._hosts(name).write_text("" if is_silent else "".join(lines))
+
+    def _hosts(self, name: str) -> Path:
+        return self._folder / f"{name}.hosts"
 
     def _disk(self, name: str) -> Path:
         return self._folder / f"{name}-disk"

@@ -342,6 +342,18 @@ def master_is_replaced_by_force(around: Surroundings) -> Iterator[None]:
         network.heal(cut)
 
 
+def names_are_silent(around: Surroundings) -> Iterator[None]:
+    """
+    The names of the controllers cannot be looked up any more, on one machine or on all.
+    """
+    names = around.draw.choice([BROKERS, [around.draw.choice(BROKERS)]])
+    for name in names:
+        around.brokers.resolve(name, is_silent=True)
+    yield
+    for name in names:
+        around.brokers.resolve(name)
+
+
 def wall_clock_steps(around: Surroundings) -> Iterator[None]:
     """
     Of a broker or a controller, ahead or back.
@@ -388,6 +400,7 @@ FAULTS: tuple[Fault, ...] = (
     disk_is_cloned,
     slave_gets_an_empty_disk,
     master_is_replaced_by_force,
+    names_are_silent,
     wall_clock_steps,
     mastership_is_handed_over,
 )

@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Machine", "Network", "missing"]
+__all__ = ["SILENT", "Machine", "Network", "missing"]
+
+SILENT = "192.0.2.1"
+"""What is sent there is lost without a word."""
 
 _HELD = b"held\n"
 
@@ -102,6 +105,13 @@ class Machine:
         folder.mkdir(parents=True, exist_ok=True)
         self.run("mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none", folder)
 
+    def names(self, hosts: Path, resolver: Path) -> None:
+        """
+        Names are looked up in these files, in place of those below ``/etc``.
+        """
+        self.run("mount", "--bind", hosts, "/etc/hosts")
+        self.run("mount", "--bind", resolver, "/etc/resolv.conf")
+
     def seen(self, path: Path) -> Path:
         """
         Returns where this process sees what processes of the machine call *path*.
@@ -123,6 +133,8 @@ class Network:
     def __init__(self, names: Sequence[str]) -> None:
         self._router = Machine()
         self._router.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+        # A server of names that never answers.
+        self._router.run("ip", "route", "add", "blackhole", f"{SILENT}/32")
         self._rules = itertools.count(100)
         self._links: dict[str, str] = {}
         self.machines: dict[str, Machine] = {}
