@@ -288,14 +288,18 @@ class ChaosSet:
             assert time.monotonic() < end_s, f"the logs differ: {self.statuses()}"
             time.sleep(0.1)
 
-    def admin(self, controller: str, command: str, broker_id: int) -> str:
+    def admin(
+        self, controller: str, command: str, broker_id: int, *, is_unclean: bool = False
+    ) -> str:
         """
         An operator on the machine of a controller gives an order for a broker. Returns
         the error; empty: it is done.
         """
         addresses = ";".join(self.address(one) for one in self.controllers)
         option = "-c DefaultCluster -b" if command == "cleanBrokerMetadata" else "-b"
-        words = ["admin", command, "-a", addresses, "-bn", "b", *option.split()]
+        words = ["admin", command, "-a", addresses, "-bn", "b"]
+        words += ["--unclean", "--yes"] if is_unclean else []
+        words += option.split()
         done = subprocess.run(
             [
                 *self.network.machines[controller].inside,
