@@ -79,6 +79,7 @@ RIM = {
     "pystore.broker.heartbeats",
     "pystore.broker.host",
     "pystore.broker.node",
+    "pystore.broker.registrar",
     "pystore.broker.routes",
     "pystore.cli.admin.client",
     "pystore.cli.admin.controllers",
