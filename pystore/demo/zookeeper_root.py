@@ -13,7 +13,7 @@ from pystore.errors import UnavailableError
 
 __all__ = ["zookeeper_root"]
 
-_START_S = 10.0
+_START_S = 10
 
 
 @contextmanager
