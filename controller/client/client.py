@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pystore.controller.client.discovery import TIMEOUT_MS, Discovery
@@ -39,6 +40,11 @@ from pystore.controller.protocol.client_codec import (
     command_of,
     master_info_of,
 )
+from pystore.controller.protocol.cluster_id import (
+    cluster_id_fields,
+    cluster_id_of,
+    refusal_of,
+)
 from pystore.errors import InvalidError, UnavailableError
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -58,15 +64,21 @@ __all__ = ["ControllerClient", "role_handler"]
 _A = TypeVar("_A")
 
 
-def role_handler(told: Callable[[MasterInfo], object]) -> Handler:
+def role_handler(
+    told: Callable[[MasterInfo], object], cluster_id: Callable[[], str] = str
+) -> Handler:
     """
-    Returns the handler of 1008.
+    Returns the handler of 1008. A notice of the controllers of another record store is
+    refused.
 
     Controllers of RocketMQ connect to the broker's address for it, so the broker's own
     server needs the handler. The client also takes 1008 on its own connections.
     """
 
     async def take(request: RemotingCommand, _: Connection) -> Reply:
+        refusal = refusal_of(cluster_id(), cluster_id_of(request.ext_fields))
+        if refusal:
+            return Reply(ResponseCode.OTHER_CLUSTER, refusal)
         told(master_info_of(request))
         return Reply()
 
@@ -88,6 +100,13 @@ class ControllerClient:
         look_up: resolves a name to addresses.
         wall_ms: the time of day, which jRaft controllers use as theirs.
         say: receives one line for people about each failed connection.
+        cluster_id: of the record store to which the broker belongs; empty: none yet.
+
+    Attributes:
+        cluster_id: the same; may be set once it is known.
+        told_cluster_id: what the leader told last; empty: nothing.
+        stranger: why a controller was not taken for one of the broker's, as one line;
+            empty: none since a leader was found.
     """
 
     def __init__(
@@ -95,6 +114,7 @@ class ControllerClient:
         addresses: Sequence[str],
         role_changed: Callable[[MasterInfo], object] = bool,
         *,
+        cluster_id: str = "",
         timeout_ms: int = TIMEOUT_MS,
         look_up: LookUp = look_up,
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -102,8 +122,13 @@ class ControllerClient:
     ) -> None:
         self._timeout_ms = timeout_ms
         self._wall_ms = wall_ms
+        self.cluster_id = cluster_id
+        self.told_cluster_id = ""
+        self.stranger = ""
         handlers: dict[int, Handler] = {
-            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(role_changed)
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(
+                role_changed, lambda: self.cluster_id
+            )
         }
         self._remoting = RemotingClient(handlers=handlers, say=say)
         discovery = Discovery(addresses, timeout_ms)
@@ -236,6 +261,9 @@ class ControllerClient:
 
     async def _ask(self, address: str, request: Call, timeout_ms: int) -> Answer:
         command = command_of(request, self._wall_ms())
+        if self.cluster_id:
+            own = cluster_id_fields(self.cluster_id)
+            command = replace(command, ext_fields={**command.ext_fields, **own})
         try:
             response = await self._remoting.call(address, command, timeout_ms)
         except UnavailableError as error:
@@ -243,6 +271,13 @@ class ControllerClient:
             return CallUnanswered(
                 str(error), may_be_done=not isinstance(error, NotSent)
             )
+        told = cluster_id_of(response.ext_fields)
+        refusal = refusal_of(self.cluster_id, told)
+        if refusal:
+            self.stranger = f"{address}: {refusal}"
+            return CallRefused(ResponseCode.OTHER_CLUSTER, refusal)
+        if address == self._search.leader:
+            self.told_cluster_id, self.stranger = told, ""
         return answer_of(request, response)
 
 

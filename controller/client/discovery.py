@@ -181,7 +181,8 @@ class Discovery:
                 if told and {told, address} & set(self.known):
                     self._ask_next(told)
             case CallRefused():
-                self._asked[address] = f"refuses with code {answer.code}"
+                why = f": {answer.remark}" if answer.remark else ""
+                self._asked[address] = f"refuses with code {answer.code}{why}"
             case CallUnanswered():
                 self._asked[address] = answer.reason
         if not self._waiting:

@@ -35,6 +35,7 @@ class ControllerContext:
         threads: of the calls to the record store.
         store: the session with the record store; ``None``: there is none.
         leader: its term; ``None``: it does not lead.
+        cluster_id: of the record store; empty: this controller never led.
     """
 
     settings: DynamicConfig
@@ -47,6 +48,7 @@ class ControllerContext:
     threads: StoreThreads = field(default_factory=StoreThreads)
     store: RecordStore | None = None
     leader: LeaderTerm | None = None
+    cluster_id: str = ""
 
     def __post_init__(self) -> None:
         self.liveness = Heartbeats(self._is_registered)

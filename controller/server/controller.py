@@ -10,12 +10,15 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, aclosing
+from dataclasses import replace
 
 from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.model.limits import REQUEST_BYTES_MAX
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.model.views import leadership_of
+from pystore.controller.protocol.cluster_id import cluster_id_fields
+from pystore.controller.server.cluster_identity import cluster_id_in
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
@@ -166,6 +169,10 @@ class Controller:
         run = context.threads.run
         await run(CallKind.OTHER, context.settings.read, store)
         await run(CallKind.OTHER, leader.sets.load)
+        bits = context.draw.getrandbits(128)
+        context.cluster_id = await run(
+            CallKind.OTHER, cluster_id_in, store, authority.term, bits
+        )
         context.leader = leader
         context.say(f"this controller leads: {context.address}")
         try:
@@ -222,6 +229,8 @@ class Controller:
         need not listen; to a broker of RocketMQ at its address.
         """
         context = self.context
+        told = cluster_id_fields(context.cluster_id)
+        request = replace(request, ext_fields={**request.ext_fields, **told})
         for beat in context.liveness.alive(notification.key, context.clock_ns()):
             connection = context.connections.get(beat.connection)
             is_ours = beat.incarnation is not None

@@ -11,7 +11,7 @@ RMQ-R249, RMQ-R257.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 
 from pystore.controller.model.commands import ApplyId, Elect, Register, Trigger
@@ -27,6 +27,7 @@ from pystore.controller.protocol.server_codec_answers import (
     sync_state_answer,
 )
 from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
+from pystore.controller.server.cluster_check import ClusterCheck
 from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
@@ -99,6 +100,7 @@ class Handlers:
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
         self._clusters: dict[Connection, SetKey] = {}
+        self._cluster = ClusterCheck(context)
 
     def table(self) -> Mapping[int, Handler]:
         """
@@ -115,7 +117,7 @@ class Handlers:
             RequestCode.TRANSFER_CONTROLLER: self._transfer,
         }
         own |= dict.fromkeys(COMMANDS, self._command)
-        led = {code: _refusing(one) for code, one in own.items()}
+        led = {code: self._cluster.checked(_refusing(one)) for code, one in own.items()}
         return {RequestCode.BROKER_HEARTBEAT: self._beat, **led}
 
     def opened(self, connection: Connection) -> None:
@@ -140,6 +142,9 @@ class Handlers:
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
         check_fields(request.ext_fields)
+        refused = self._cluster.refusal(request, peer)
+        if refused is not None:
+            return refused
         number = self._numbers[peer]
         beat = heartbeat_of(request, number)
         if self._clusters.get(peer) != beat.names:
@@ -172,7 +177,8 @@ class Handlers:
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
         if not length_ms:
             return _no_lease(beat.epoch)
-        return Reply(ext_fields=lease_fields(LeaseGrant(length_ms, epoch)))
+        lease = lease_fields(LeaseGrant(length_ms, epoch))
+        return Reply(ext_fields=lease | self._cluster.fields)
 
     async def _command(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
@@ -371,7 +377,9 @@ def _losses_text(losses: tuple[LossRange, ...]) -> str:
     return f"{' and '.join(ranges) or 'nothing'} may be lost"
 
 
-def _refusing(handle: _Handle) -> Handler:
+def _refusing(
+    handle: _Handle,
+) -> Callable[[RemotingCommand, Connection], Awaitable[Reply]]:
     async def answered(request: RemotingCommand, peer: Connection) -> Reply:
         check_fields(request.ext_fields)
         try:

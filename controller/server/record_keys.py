@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 from pystore.records.ops import check_key
 
 __all__ = [
+    "CLUSTER",
     "LEADER",
     "PEERS",
     "PROOF",
@@ -23,6 +24,9 @@ __all__ = [
     "peer_key",
     "set_key",
 ]
+
+CLUSTER = "controller/cluster"
+"""The identity of this record store, made by the first controller that led."""
 
 LEADER = "controller/leader"
 """The controller that holds it leads; its value is the address of the leader."""

@@ -48,6 +48,7 @@ from pystore.ha.slave.maintenance import ReplicaMaintenance
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise
 from pystore.metastore.schema import (
+    CLUSTER,
     EPOCHS,
     INCARNATION,
     JOINED,
@@ -291,6 +292,25 @@ class ReplicaLog:
                 self._store.cut(ends.published_end)
         finally:
             self._store.close()
+
+    @property
+    def cluster_id(self) -> str:
+        """
+        The record store of the controllers to which this replica belongs; empty: none
+        yet.
+        """
+        with self._store.log.writer.metastore.view() as view:
+            return view.read(CLUSTER)
+
+    def join_cluster(self, cluster_id: str) -> None:
+        """
+        Stores to which controllers this replica belongs from now on.
+
+        Raises:
+            PystoreError: the metadata cannot be written.
+        """
+        with self._lock, self._store.log.writer.metastore.change() as change:
+            change.write(CLUSTER, cluster_id)
 
     def admitted(self) -> None:
         """

@@ -103,7 +103,9 @@ class BrokerNode:
         self._client = ControllerClient(config.controllers, self._told, say=say)
         self._server = RemotingServer(
             {
-                RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self._told),
+                RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(
+                    self._told, lambda: self._client.cluster_id
+                ),
                 RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
                 RequestCode.HAND_OVER: self._handed_over,
             },
@@ -178,7 +180,8 @@ class BrokerNode:
         Why the controllers do not register this broker, or why no master may admit it,
         one line; empty: neither.
         """
-        return "" if self._registrar is None else self._registrar.problem
+        refused = "" if self._registrar is None else self._registrar.problem
+        return refused or self._client.stranger
 
     @property
     def newest(self) -> MasterInfo | None:
@@ -253,8 +256,13 @@ class BrokerNode:
         self._registrar = registrar = Registrar(
             self._registration(log), log, again_ms, self._tell
         )
+        self._client.cluster_id = log.cluster_id
         done = await registrar.register()
         assert done.identity is not None
+        cluster_id = self._client.told_cluster_id
+        if cluster_id and not self._client.cluster_id:
+            await asyncio.to_thread(log.join_cluster, cluster_id)
+            self._client.cluster_id = cluster_id
         loop = asyncio.get_running_loop()
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
@@ -318,6 +326,8 @@ class BrokerNode:
                     found = elected if isinstance(elected, MasterInfo) else found
                 self._told(found)
                 await registrar.found(found, replica.me)
+            if self._client.stranger:
+                self._tell(self._client.stranger)
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
 

@@ -41,6 +41,7 @@ from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 __all__ = [
     "BOUNDS",
     "CLEAN",
+    "CLUSTER",
     "CUT",
     "DISPATCHED",
     "EPOCHS",
@@ -241,6 +242,7 @@ JOINED: MetaKey[JoinMark] = MetaKey(
     lambda it: [it.floor, it.has_queue_offsets],
     lambda stored: JoinMark(stored[0], stored[1]),
 )
+CLUSTER: MetaKey[str] = MetaKey("cluster", "", str, str)
 LOSSY: MetaKey[int] = MetaKey("lossy", NOT_LOSSY, int, int)
 EPOCHS: MetaKey[EpochTable] = MetaKey(
     "epochs",
@@ -311,6 +313,7 @@ KEYS: tuple[MetaKey[Any], ...] = (
     PROMISED,
     JOINED,
     LOSSY,
+    CLUSTER,
     EPOCHS,
     BOUNDS,
     QUEUES,

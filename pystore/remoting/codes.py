@@ -157,3 +157,5 @@ class ResponseCode(IntEnum):
     CONTROLLER_BROKER_ID_INVALID = 2014
     CONTROLLER_JRAFT_INTERNAL_ERROR = 2015
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
+    OTHER_CLUSTER = 7301
+    """Of pystore: the sender belongs to the controllers of another record store."""

@@ -1,0 +1,53 @@
+"""
+The identity of a record store: read by a controller that leads, and made by the first.
+
+Source: docs/record-store.md, docs/identity.md.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from pystore.controller.protocol.cluster_id import is_cluster_id
+from pystore.controller.server.record_keys import CLUSTER
+from pystore.errors import FormatError, SessionLostError
+from pystore.records.ops import ABSENT, CheckVersion, Op, Put
+from pystore.records.record_store import RecordStore
+from pystore.records.term import Term
+
+__all__ = ["cluster_id_in"]
+
+
+def cluster_id_in(store: RecordStore, term: Term, bits: int) -> str:
+    """
+    Returns the identity of a record store. Blocks.
+
+    Args:
+        store: the record store.
+        term: of the controller that leads.
+        bits: 128 random bits, for a store without an identity.
+
+    Raises:
+        SessionLostError: another controller leads.
+        FormatError: the record is damaged.
+        PystoreError: the store cannot be read or written.
+    """
+    record = store.get(CLUSTER)
+    if record is not None:
+        found = record.value.decode("ascii", "replace")
+        if record.damage or not is_cluster_id(found):
+            raise FormatError(
+                f"record {CLUSTER}: {record.damage or 'it is no UUID'}: restore the "
+                "record store from a backup",
+                path=CLUSTER,
+            )
+        return found
+    made = uuid.UUID(int=bits, version=4).hex
+    ops: list[Op] = [
+        term.check,
+        CheckVersion(CLUSTER, ABSENT),
+        Put(CLUSTER, made.encode()),
+    ]
+    if store.commit(ops) is None:
+        raise SessionLostError("another controller leads")
+    return made
