@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pystore.controller.protocol.cluster_id import cluster_id_of
 from pystore.errors import InvalidError, UnavailableError
 from pystore.net.address import parse_address
 from pystore.remoting.client import RemotingClient
@@ -30,6 +31,7 @@ __all__ = [
     "ask",
     "ask_leader",
     "cluster_option",
+    "identified_metadata",
     "metadata",
     "set_option",
 ]
@@ -140,8 +142,17 @@ def metadata(address: str) -> GetMetadataResponse:
     """
     Returns what one controller knows about its group.
     """
+    return identified_metadata(address)[0]
+
+
+def identified_metadata(address: str) -> tuple[GetMetadataResponse, str]:
+    """
+    Returns what one controller knows about its group, and the identity of its record
+    store; empty: it tells none.
+    """
     answer = ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO)
-    return decode_fields(GetMetadataResponse, answer.ext_fields)
+    fields = answer.ext_fields
+    return decode_fields(GetMetadataResponse, fields), cluster_id_of(fields)
 
 
 def ask_leader(

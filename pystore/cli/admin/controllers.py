@@ -8,7 +8,13 @@ import time
 
 import click
 
-from pystore.cli.admin.client import addresses_option, ask, ask_leader, metadata
+from pystore.cli.admin.client import (
+    addresses_option,
+    ask,
+    ask_leader,
+    identified_metadata,
+    metadata,
+)
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json, pairs_text
@@ -46,7 +52,7 @@ def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> i
     """
     Ask the first controller of the list for the leader and the other controllers.
     """
-    found = metadata(controllers[0])
+    found, cluster_id = identified_metadata(controllers[0])
     peers = [one for one in (found.peers or "").split(";") if one]
     if as_json:
         echo_json(
@@ -56,6 +62,7 @@ def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> i
                 "controllerLeaderAddress": found.controller_leader_address,
                 "isLeader": found.is_leader,
                 "peers": peers,
+                "clusterId": cluster_id or None,
             }
         )
         return DONE
@@ -66,6 +73,7 @@ def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> i
                 ("leader id", found.controller_leader_id or "-"),
                 ("leader", found.controller_leader_address or "no leader"),
                 ("peers", "\n".join(peers) or "-"),
+                ("cluster id", cluster_id or "-"),
             ]
         )
     )

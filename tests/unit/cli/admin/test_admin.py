@@ -276,9 +276,12 @@ def test_an_operator_transfers_the_leadership(tmp_path: Path) -> None:
 
     async def main(first: str, second: str) -> None:
         await _led(first, controllers=2)
-        leader = (await _json("getControllerMetaData", "-a", first))[
-            "controllerLeaderAddress"
+        told = [
+            await _json("getControllerMetaData", "-a", one) for one in (first, second)
         ]
+        leader = told[0]["controllerLeaderAddress"]
+        (cluster_id,) = {one["clusterId"] for one in told if one["isLeader"]}
+        assert 32 == len(cluster_id)
         found = await _json("transferController", "-a", f"{first};{second}")
         assert {"from": leader, "to": ({first, second} - {leader}).pop()} == {
             name: found[name] for name in ("from", "to")
