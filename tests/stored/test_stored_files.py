@@ -31,7 +31,7 @@ RENAMED = {"Keeper": "MaintenanceThread"}
 LATER = {"Health", "IllRange", "arrow_reader"}
 """Public names of later builds than the stored pickles."""
 
-LATER_FIELDS = {"published_end", "keeps_pages", "is_copy"}
+LATER_FIELDS = {"published_end", "keeps_pages", "is_copy", "is_lossy"}
 """Fields of `RecoveryReport` that later builds have, for a controller (B2, A15)."""
 
 RULES_CHANGED = {"RecoveryReport:of a loss", "Inspection", "Ends"}

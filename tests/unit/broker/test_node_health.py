@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from cluster.small_disks import NEEDS_MOUNTS, SmallDisk
 from lib.controller.controller_server import running
+from lib.free_ports import free_port
 from lib.remoting.virtual_time_loop import move, run
 from lib.store.stores import message
 
@@ -35,13 +36,6 @@ LIMIT_MS = 800
 RULES = SetRules(
     serves_synced=False, first_check_ms=300, check_ms=300, resign_ms=LIMIT_MS
 )
-
-
-def free_port() -> int:
-    """A port that no program listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @contextmanager
@@ -188,8 +182,8 @@ def test_a_master_alone_waits_for_its_port(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with running() as at:
-            with socket.create_server(("127.0.0.1", 0)) as server:
-                port = server.getsockname()[1]
+            port = free_port()
+            with socket.create_server(("127.0.0.1", port)):
                 one = node(tmp_path / "1", at.address, port)
                 replica = replica_of(await one.__aenter__())
                 async with asyncio.timeout(WAIT_S):
