@@ -97,9 +97,6 @@ def _is_heard(old: RegisteredBroker, command: Register, facts: Facts) -> bool:
     heard = facts.last_heartbeat(old)
     if heard is None:
         return False
-    if heard.incarnation is not None and heard.incarnation == command.incarnation:
-        # An operator cleaned and readmitted it while it lived.
-        return False
     if command.address != old.address:
         return True
     # A Java broker names no process: that at its address is the same one, or the next.

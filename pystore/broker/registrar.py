@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
+from pystore.broker.recovery_facts import recovery_of
 from pystore.controller.identity.negotiation import Negotiation
 from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.model.explain import why_barred
@@ -88,7 +90,10 @@ class Registrar:
         while True:
             await self._wanted.wait()
             registration = self._registration
-            registration.negotiation = registration.negotiation.again()
+            # The log has grown since its opening, or was cut as a master ordered.
+            registration.negotiation = replace(
+                registration.negotiation.again(), recovery=recovery_of(self._log)
+            )
             done = await registration.run()
             self._note(done)
             if done.mastership is not None:

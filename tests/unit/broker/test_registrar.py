@@ -11,8 +11,10 @@ from pathlib import Path
 from lib.command_line import run
 from lib.controller.controller_server import running
 from lib.hosted_nodes import await_master, holds, hosted_node
+from lib.store.stores import message
 
 from pystore.broker.node_status import HostedNode
+from pystore.ha.insync.ack import Ack
 
 TIMEOUT = {"controllerHeartBeatTimeoutMills": 1_000}
 
@@ -48,6 +50,10 @@ def test_a_living_slave_that_was_cleaned_comes_back_when_it_is_readmitted(
             hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two,
         ):
             await await_master(one, two)
+            master = one.node.replica
+            assert master is not None
+            appended = await asyncio.to_thread(master.append, message(1), Ack.ALL)
+            assert {1, 2} == appended.settled.received_by
             words = ("-c", "DefaultCluster", "-l")
             assert 0 == await order(at.address, "cleanBrokerMetadata", *words)
             await holds(lambda: [1] == members(one))

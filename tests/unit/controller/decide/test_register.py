@@ -7,16 +7,9 @@ from __future__ import annotations
 import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
-from pystore.controller.model.commands import (
-    ApplyId,
-    Clean,
-    Readmit,
-    Recovery,
-    Register,
-)
-from pystore.controller.model.facts import LastHeartbeat
+from pystore.controller.model.commands import ApplyId, Clean, Recovery, Register
 from pystore.controller.model.replica import LogStanding
-from pystore.controller.model.replies import Applied, Done, RegistrationReply
+from pystore.controller.model.replies import Applied, RegistrationReply
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import Member
 
@@ -232,16 +225,3 @@ def test_the_refusal_of_a_cleaned_broker_says_what_to_do() -> None:
     brokers.ask(Clean(frozenset({2}), with_living=True))
 
     assert "re-admit" in brokers.refused(Register(2, "host:2", start(2))).reason
-
-
-def test_a_process_that_was_cleaned_and_readmitted_while_it_lived_registers() -> None:
-    """B17: the process that is heard is this one; another one still waits."""
-    brokers, *_ = _pair()
-    brokers.ask(Clean(frozenset({2}), with_living=True))
-    brokers.do(Readmit(2), Done)
-    brokers.hear(2, LastHeartbeat(start(1).incarnation, is_connected=True))
-
-    other = Register(2, "host:2", start(2))
-    assert brokers.code(other) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
-    told = brokers.do(Register(2, "host:2", start(1)), RegistrationReply)
-    assert told.standing is LogStanding.RESTARTED
