@@ -349,6 +349,8 @@ def test_a_switch_that_fails_leaves_the_master_as_it_is(
                 target, reason = 7, "broker 7 is no member of the SyncStateSet"
             elif obstacle == "no link":
                 await other.close()
+                # The master hears of the end a moment later.
+                await until(lambda: len(master.standing().agreed.members) == 1)
                 reason = f"broker {target} "
             else:
 
