@@ -33,12 +33,19 @@ def begin_other_history(stage: ReplicaStage, port: int, epoch: int) -> Replica:
     Starts broker 3 as a master of that epoch at that port; its log has nothing in
     common with the log of the set.
     """
-    other = stage.start(3, port=port)
-    for number in (epoch - 1, epoch):
-        alone = AgreedSet(frozenset({other.me}), number)
-        other.decided(Decision(number, other.me, "", alone, UNLEASED))
-        stage.wait_for(other, Role.MASTER, number)
-        other.append([message(90), message(91), message(92)], Ack.LEADER)
+    # A slave that found it in the older epoch would end that mastership.
+    lead_alone(stage, stage.start(3), epoch - 1).close()
+    return lead_alone(stage, stage.start(3, port=port), epoch)
+
+
+def lead_alone(stage: ReplicaStage, other: Replica, epoch: int) -> Replica:
+    """
+    A replica is master of a set of its own for that epoch, and appends.
+    """
+    alone = AgreedSet(frozenset({other.me}), epoch)
+    other.decided(Decision(epoch, other.me, "", alone, UNLEASED))
+    stage.wait_for(other, Role.MASTER, epoch)
+    other.append([message(90), message(91), message(92)], Ack.LEADER)
     return other
 
 
