@@ -89,10 +89,16 @@ class Registrar:
         """
         while True:
             await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                # The log has grown since its opening, or was cut as a master ordered.
+                recovery = recovery_of(self._log)
+            except PystoreError:
+                # It is opened again after a cut: the next answer wants it, too.
+                continue
             registration = self._registration
-            # The log has grown since its opening, or was cut as a master ordered.
             registration.negotiation = replace(
-                registration.negotiation.again(), recovery=recovery_of(self._log)
+                registration.negotiation.again(), recovery=recovery
             )
             done = await registration.run()
             self._note(done)

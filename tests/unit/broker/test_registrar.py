@@ -92,3 +92,30 @@ def test_a_broker_whose_copy_had_its_id_for_a_while_says_so_and_comes_back(
                 await holds(lambda: "" == two.status()["problem"])
 
     asyncio.run(main())
+
+
+def test_a_log_that_is_opened_again_delays_a_registration_and_ends_no_broker(
+    tmp_path: Path,
+) -> None:
+    """
+    A closed log is the longest of such moments.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            hosted_node(tmp_path, "1", at.address, **TIMEOUT) as one,
+        ):
+            await await_master(one)
+            log, registrar = one.node.log, one.node._registrar
+            assert log is not None
+            assert registrar is not None
+            await asyncio.to_thread(log.close)
+            following = asyncio.create_task(registrar.run(bool))
+            for _ in range(3):
+                registrar.lost()
+                await asyncio.sleep(0)
+            assert not following.done()
+            following.cancel()
+
+    asyncio.run(main())
