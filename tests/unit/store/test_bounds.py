@@ -5,11 +5,11 @@ What storing the bounds costs and leaves: the rows of queues that changed, no ot
 from __future__ import annotations
 
 import random
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lib.interrupts import Alarm, alarms
 from lib.store.stores import SEGMENT, fill, message
 
 from pystore.errors import InvalidError
@@ -188,10 +188,13 @@ def test_an_interrupted_keep_forgets_no_queue(tmp_path: Path, seed: int) -> None
     draw = random.Random(seed)
     root = tmp_path / "store"
     interrupted = 0
-    with Store(root, segment_size=SEGMENT, queue_file_bytes=2000) as store:
+    with (
+        alarms() as alarm,
+        Store(root, segment_size=SEGMENT, queue_file_bytes=2000) as store,
+    ):
         for number in range(150):
             store.log.append(message(number, topic=f"t{number % 5}"))
-            interrupted += _interrupts(draw, store.keep)
+            interrupted += _is_interrupted(alarm, draw.uniform(5e-6, 3e-3), store.keep)
             if number % 3 == 2:
                 store.keep()
                 assert _next(store.log) == _stored(store.log, POSITIONS)
@@ -201,17 +204,14 @@ def test_an_interrupted_keep_forgets_no_queue(tmp_path: Path, seed: int) -> None
         assert store.log.recovery.is_clean
 
 
-def _interrupts(draw: random.Random, call: Callable[[], object]) -> bool:
+def _is_interrupted(alarm: Alarm, delay_s: float, call: Callable[[], object]) -> bool:
     """
     Whether Ctrl-C came before the end of a call.
     """
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        signal.setitimer(signal.ITIMER_REAL, draw.uniform(5e-6, 3e-3))
+        alarm.arm(delay_s)
         call()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        is_whole = True  # the last chance of a signal that waits
+        alarm.disarm()  # here, since an interrupt behind it would end the test
     except KeyboardInterrupt:
-        is_whole = False
-    signal.signal(signal.SIGALRM, before)
-    return not is_whole
+        return True
+    return False

@@ -8,13 +8,14 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import pytest
+from lib.interrupts import alarms
 from lib.store.stores import SEGMENT, bodies, fill, message
 
 from pystore.store.commit_log import CommitLog
@@ -36,39 +37,6 @@ OPENERS: dict[str, Callable[..., StoreHandle]] = {
 }
 
 
-class _Alarm:
-    """
-    Raises `KeyboardInterrupt` once, some time after ``arm``; not after ``disarm``.
-    """
-
-    def __init__(self) -> None:
-        self.is_armed = False
-
-    def handle(self, _number: int, _frame: FrameType | None) -> None:
-        if self.is_armed:
-            self.is_armed = False
-            raise KeyboardInterrupt
-
-    def arm(self, delay_s: float) -> None:
-        self.is_armed = True
-        signal.setitimer(signal.ITIMER_REAL, delay_s)
-
-    def disarm(self) -> None:
-        self.is_armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-@contextmanager
-def _alarms() -> Iterator[_Alarm]:
-    alarm = _Alarm()
-    before = signal.signal(signal.SIGALRM, alarm.handle)
-    try:
-        yield alarm
-    finally:
-        alarm.disarm()
-        signal.signal(signal.SIGALRM, before)
-
-
 # An interrupt may hit just when the handle was made and has no name yet.
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.parametrize("name", OPENERS)
@@ -85,7 +53,7 @@ def test_a_store_opens_again_after_an_interrupt_at_any_instant(
     with Store(root, segment_size=SEGMENT) as store:
         fill(store.log, 5)
     kept: list[BaseException] = []
-    with _alarms() as alarm:
+    with alarms() as alarm:
         for _ in range(OPENINGS // len(OPENERS) + 1):
             handle: StoreHandle | None = None
             try:
