@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pystore.events.event import Event
+
 __all__ = [
     "LOGGER",
     "DamageFound",
@@ -40,26 +42,22 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreEvent:
+class StoreEvent(Event):
     """
     A fact about a store that is open for writing, or was to be opened.
 
     Attributes:
         path: the store's directory.
-        time_ms: when, ms since 1970.
-        level: of the line in the log, as in `logging`.
     """
 
     path: str
-    time_ms: int
-    level: ClassVar[int] = logging.INFO
 
     @property
-    def text(self) -> str:
+    def subject(self) -> str:
         """
-        The fact in one line, without the path.
+        The directory.
         """
-        raise NotImplementedError
+        return self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,4 +312,4 @@ def log_event(event: StoreEvent) -> None:
     Write an event to the logger ``pystore``, at its level.
     """
     if LOGGER.isEnabledFor(event.level):
-        LOGGER.log(event.level, "%s: %s", event.path, event.text)
+        LOGGER.log(event.level, "%s: %s", event.subject, event.text)

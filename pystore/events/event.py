@@ -1,0 +1,79 @@
+"""
+What an event is, and its line for a program that reads the log.
+
+Source: docs/operations.md, *What happened?*.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+__all__ = ["Event", "event_fields", "json_line"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """
+    A fact, told once, in the thread in which it happens.
+
+    Attributes:
+        time_ms: when, ms since 1970.
+        level: of the line in the log, as in `logging`.
+    """
+
+    time_ms: int
+    level: ClassVar[int] = logging.INFO
+
+    @property
+    def subject(self) -> str:
+        """
+        What the fact is about: a store, a broker set, a controller.
+        """
+        raise NotImplementedError
+
+    @property
+    def text(self) -> str:
+        """
+        The fact in one line, without its subject.
+        """
+        raise NotImplementedError
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """
+    Returns what an event tells a program: its attributes under their names in camel
+    case (without the time), which JSON can hold.
+    """
+    return {
+        _camel(one.name): getattr(event, one.name)
+        for one in fields(event)
+        if one.name != "time_ms"
+    }
+
+
+def json_line(event: Event) -> str:
+    """
+    Returns an event as one line of JSON: ``time`` (ISO 8601, UTC, with ms), ``level``,
+    ``event`` (the name of its class), ``subject``, ``text``, and its `event_fields`.
+    """
+    at = datetime.fromtimestamp(event.time_ms / 1000, UTC)
+    return json.dumps(
+        {
+            "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": logging.getLevelName(event.level).lower(),
+            "event": type(event).__name__,
+            "subject": event.subject,
+            "text": event.text,
+            **event_fields(event),
+        },
+        ensure_ascii=False,
+    )
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
