@@ -244,8 +244,11 @@ async def _elects_unclean(address: str, brokers: list[SpokenBroker]) -> None:
         *elect, "--unclean", "--yes"
     )
     assert 2 == (await _command(*elect, "--yes")).exit_code
-    for broker in brokers[:2]:
-        await broker.die()
+    # The master last, or the other member might be master for a moment.
+    await brokers[1].die()
+    while (await _json("describeBrokerSet", *at, exit_code=1))["brokers"][1]["alive"]:
+        await asyncio.sleep(0.02)
+    await brokers[0].die()
     while "--unclean" not in (line := await _line(*elect)):
         assert "leads too short" in line, line
         await asyncio.sleep(0.02)
