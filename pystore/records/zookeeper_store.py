@@ -306,7 +306,8 @@ class ZookeeperStore:
                 answers += [request() for request in requests]
                 return [self._answer(one, end_s) for one in answers][1:]
             except SessionExpiredError as error:
-                # An expired session never comes back.
+                # An expired session never comes back; a closed one raises it as well.
+                self._usable()
                 raise self._session_lost() from error
             except KazooTimeoutError as error:
                 # Reads change nothing.

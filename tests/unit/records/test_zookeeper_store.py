@@ -15,6 +15,7 @@ from lib.remoting.record_stores import filled, keys_of, put
 from lib.remoting.zookeeper_server import TICK_MS, ZookeeperServer, free_ports
 
 from pystore.errors import (
+    ClosedError,
     SessionLostError,
     StorageError,
     UnavailableError,
@@ -103,6 +104,24 @@ class TestSessions:
                 call()
         assert ["a"] == keys_of(other)
         assert other.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")])
+
+    def test_a_call_that_a_close_ends_says_that_the_store_is_closed(
+        self, open_store: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """
+        And not that its session has expired, although kazoo's error for both is one.
+        """
+        store = open_store()
+        answered = store._client.get_async
+
+        def ended(path: str) -> object:
+            store.close()
+            return answered(path)
+
+        monkeypatch.setattr(store._client, "get_async", ended)
+
+        with pytest.raises(ClosedError):
+            store.get("a")
 
     def test_a_term_is_as_long_as_the_servers_grant(self, open_store: Open) -> None:
         """C2: not as long as was asked for; the server's limit is 20 ticks."""
