@@ -63,6 +63,8 @@ __all__ = ["ControllerClient", "role_handler"]
 
 _A = TypeVar("_A")
 
+_STRANGE = {ResponseCode.OTHER_CLUSTER, ResponseCode.CLUSTER_NOT_BEGUN}
+
 
 def role_handler(
     told: Callable[[MasterInfo], object], cluster_id: Callable[[], str] = str
@@ -276,7 +278,9 @@ class ControllerClient:
         if refusal:
             self.stranger = f"{address}: {refusal}"
             return CallRefused(ResponseCode.OTHER_CLUSTER, refusal)
-        if address == self._search.leader:
+        if response.code in _STRANGE:
+            self.stranger = f"{address}: {response.remark}"
+        elif address == self._search.leader:
             self.told_cluster_id, self.stranger = told, ""
         return answer_of(request, response)
 

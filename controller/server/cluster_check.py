@@ -15,6 +15,7 @@ from pystore.controller.protocol.cluster_id import (
     refusal_of,
 )
 from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.new_cluster import NewCluster
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
@@ -31,10 +32,12 @@ class ClusterCheck:
 
     Args:
         context: of the controller.
+        new_cluster: takes note of a broker that finds an empty record store.
     """
 
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext, new_cluster: NewCluster) -> None:
         self._context = context
+        self._new_cluster = new_cluster
         self._said: set[str] = set()
 
     @property
@@ -53,6 +56,8 @@ class ClusterCheck:
             MissingField: what it tells is malformed.
         """
         own, theirs = self._context.cluster_id, cluster_id_of(request.ext_fields)
+        if theirs and not own:
+            return self._lost(theirs, peer)
         text = refusal_of(theirs, own)
         if not text:
             return None
@@ -64,6 +69,15 @@ class ClusterCheck:
                 f"this controller has {own}"
             )
         return Reply(ResponseCode.OTHER_CLUSTER, text, self.fields)
+
+    def _lost(self, theirs: str, peer: Connection) -> Reply | None:
+        """
+        Returns the refusal of a broker whose record store is lost; ``None``: this
+        controller does not know its record store, as it never led.
+        """
+        new = self._new_cluster
+        new.knocked(f"{peer.peer} belongs to the record store {theirs}")
+        return Reply(ResponseCode.OTHER_CLUSTER, new.reason) if new.is_awaited else None
 
     def checked(
         self, handle: Callable[[RemotingCommand, Connection], Awaitable[Reply]]

@@ -1,5 +1,6 @@
 """
-The identity of a record store: read by a controller that leads, and made by the first.
+The identity of a record store: read by each controller that leads, and made with the
+first commit.
 
 Source: docs/record-store.md, docs/identity.md.
 """
@@ -15,12 +16,33 @@ from pystore.records.ops import ABSENT, CheckVersion, Op, Put
 from pystore.records.record_store import RecordStore
 from pystore.records.term import Term
 
-__all__ = ["cluster_id_in"]
+__all__ = ["begun_cluster", "cluster_id_in"]
 
 
-def cluster_id_in(store: RecordStore, term: Term, bits: int) -> str:
+def cluster_id_in(store: RecordStore) -> str:
     """
-    Returns the identity of a record store. Blocks.
+    Returns the identity of a record store; empty: it has none yet. Blocks.
+
+    Raises:
+        FormatError: the record is damaged.
+        PystoreError: the store cannot be read.
+    """
+    record = store.get(CLUSTER)
+    if record is None:
+        return ""
+    found = record.value.decode("ascii", "replace")
+    if record.damage or not is_cluster_id(found):
+        raise FormatError(
+            f"record {CLUSTER}: {record.damage or 'it is no UUID'}: restore the record "
+            "store from a backup",
+            path=CLUSTER,
+        )
+    return found
+
+
+def begun_cluster(store: RecordStore, term: Term, bits: int) -> str:
+    """
+    Returns the identity of a record store, which gets one if it has none. Blocks.
 
     Args:
         store: the record store.
@@ -32,15 +54,8 @@ def cluster_id_in(store: RecordStore, term: Term, bits: int) -> str:
         FormatError: the record is damaged.
         PystoreError: the store cannot be read or written.
     """
-    record = store.get(CLUSTER)
-    if record is not None:
-        found = record.value.decode("ascii", "replace")
-        if record.damage or not is_cluster_id(found):
-            raise FormatError(
-                f"record {CLUSTER}: {record.damage or 'it is no UUID'}: restore the "
-                "record store from a backup",
-                path=CLUSTER,
-            )
+    found = cluster_id_in(store)
+    if found:
         return found
     made = uuid.UUID(int=bits, version=4).hex
     ops: list[Op] = [

@@ -69,6 +69,8 @@ class ControllerConfig:
         zookeeper_session_timeout: requested, in ms; after the death of a leader the
             records have no leader for this time. A leader whose calls to its records,
             those in LMDB too, stand still for as long gives the leadership up.
+        new_cluster: an empty record store is that of a new cluster, also if brokers
+            with ids are there.
         controller_group: the name of the group, for people.
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.
@@ -92,6 +94,7 @@ class ControllerConfig:
     zookeeper: str = field(default="", metadata=_FIXED)
     zookeeper_root: str = field(default="/pystore", metadata=_FIXED)
     zookeeper_session_timeout: int = field(default=10_000, metadata=_FIXED)
+    new_cluster: bool = field(default=False, metadata=_FIXED)
     controller_group: str = field(default="pystore", metadata=_FIXED)
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True

@@ -35,7 +35,8 @@ class ControllerContext:
         threads: of the calls to the record store.
         store: the session with the record store; ``None``: there is none.
         leader: its term; ``None``: it does not lead.
-        cluster_id: of the record store; empty: this controller never led.
+        cluster_id: of the record store; empty: this controller never led, or the store
+            is empty.
     """
 
     settings: DynamicConfig

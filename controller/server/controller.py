@@ -18,7 +18,6 @@ from pystore.controller.model.limits import REQUEST_BYTES_MAX
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.protocol.cluster_id import cluster_id_fields
-from pystore.controller.server.cluster_identity import cluster_id_in
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
@@ -26,6 +25,7 @@ from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.handlers import Handlers
 from pystore.controller.server.leadership import Campaign, OtherControllers
 from pystore.controller.server.name_server import EmbeddedNameServer
+from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.notifications import Notification
 from pystore.controller.server.notifier import NotificationSender
 from pystore.controller.server.pause_detector import PauseDetector
@@ -81,6 +81,7 @@ class Controller:
             kept, say, clock_ns, draw or random.Random(), settings.address
         )
         self.names = EmbeddedNameServer(settings, clock_ns, say)
+        self._new_cluster = NewCluster(self.context)
         self._open_store = open_store
         self._waking_ns = waking_ns
         self._client = RemotingClient()
@@ -116,7 +117,8 @@ class Controller:
     async def _serve(self, ready: Callable[[str], object]) -> None:
         context = self.context
         deaths = DeathCheck(context, self._check_soon)
-        handlers = Handlers(context, OtherControllers(context), deaths)
+        others = OtherControllers(context)
+        handlers = Handlers(context, others, deaths, self._new_cluster)
 
         def closed(connection: Connection) -> None:
             handlers.closed(connection)
@@ -169,10 +171,8 @@ class Controller:
         run = context.threads.run
         await run(CallKind.OTHER, context.settings.read, store)
         await run(CallKind.OTHER, leader.sets.load)
-        bits = context.draw.getrandbits(128)
-        context.cluster_id = await run(
-            CallKind.OTHER, cluster_id_in, store, authority.term, bits
-        )
+        has_sets = bool(leader.sets.names())
+        await self._new_cluster.look(store, authority.term, has_sets=has_sets)
         context.leader = leader
         context.say(f"this controller leads: {context.address}")
         try:

@@ -35,6 +35,7 @@ from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_codec import heartbeat_of
 from pystore.controller.server.last_refusals import RefusalLines
 from pystore.controller.server.leadership import OtherControllers
+from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
@@ -85,6 +86,7 @@ class Handlers:
         others: finds the leader.
         deaths: is asked for brokers whose connection has ended, or whose id another
             process wants.
+        new_cluster: decides whether an empty record store becomes a cluster.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Handlers:
         context: ControllerContext,
         others: OtherControllers,
         deaths: DeathCheck,
+        new_cluster: NewCluster,
     ) -> None:
         self._context = context
         self._others = others
@@ -100,7 +103,8 @@ class Handlers:
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
         self._clusters: dict[Connection, SetKey] = {}
-        self._cluster = ClusterCheck(context)
+        self._new_cluster = new_cluster
+        self._cluster = ClusterCheck(context, new_cluster)
 
     def table(self) -> Mapping[int, Handler]:
         """
@@ -162,6 +166,10 @@ class Handlers:
         is_new = self._context.liveness.receive(
             beat.names, beat.heartbeat, self._context.clock_ns()
         )
+        if not self._context.cluster_id:
+            self._new_cluster.knocked_by(
+                beat.names, beat.heartbeat.broker_id, peer.peer
+            )
         leader = self._context.leader
         if leader is None:
             return _no_lease(beat.epoch)
@@ -191,6 +199,12 @@ class Handlers:
                 f"broker {register.broker_id}: a later process of this broker is "
                 "connected",
             )
+        if not self._context.cluster_id:
+            if register is not None:
+                self._new_cluster.knocked_by(names, register.broker_id, peer.peer)
+            refused = await self._new_cluster.refusal(leader, asked.command)
+            if refused is not None:
+                return refused
         outcome = await leader.ask(names, asked.command, peer.peer)
         if register is not None:
             self._registered(names, register, peer, outcome)

@@ -73,6 +73,14 @@ Example: with the name server of brokers and clients
     metavar="[HOST:PORT]",
     help="Be a name server, too; without an address on the same port.",
 )
+@click.option(
+    "--new-cluster",
+    "newCluster",
+    is_flag=True,
+    flag_value="true",
+    default=None,
+    help="Begin a new cluster in empty records, though brokers with ids are there.",
+)
 def controller(config: Path | None, **options: str | None) -> int:
     """
     Allocate broker ids, elect masters, and keep the SyncStateSets. Brokers may be

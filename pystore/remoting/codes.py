@@ -159,3 +159,5 @@ class ResponseCode(IntEnum):
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
     OTHER_CLUSTER = 7301
     """Of pystore: the sender belongs to the controllers of another record store."""
+    CLUSTER_NOT_BEGUN = 7302
+    """Of pystore: the record store is empty, and brokers with ids are there."""

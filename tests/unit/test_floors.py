@@ -99,6 +99,7 @@ RIM = {
     "pystore.controller.server.death_check",
     "pystore.controller.server.leadership",
     "pystore.controller.server.name_server",
+    "pystore.controller.server.new_cluster",
     "pystore.controller.server.notifier",
     "pystore.controller.server.pause_detector",
     "pystore.controller.server.store_threads",

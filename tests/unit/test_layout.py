@@ -36,7 +36,6 @@ LONG: dict[str, str] = {}
 # Modules of fewer than `SMALL_LINES` lines that one module imports, and why they stand
 # alone.
 SMALL = {
-    "controller/server/cluster_identity.py": "a record made once, tested alone",
     "pystore/store/delays.py": "one rule of delayed records, tested alone",
     "controller/decide/note.py": "one command, one file, as beside it",
     "controller/server/record_store.py": "the choice of a backend, below the command",

@@ -56,7 +56,7 @@ def test_a_broker_that_meets_the_controller_of_another_record_store_obeys_it_in_
 
     with (
         ControllerProcess("--store", tmp_path / "c1") as own,
-        ControllerProcess("--store", tmp_path / "c2") as other,
+        ControllerProcess("--new-cluster", "--store", tmp_path / "c2") as other,
     ):
         own.await_lead()
         other.await_lead()
@@ -78,7 +78,7 @@ def test_a_running_broker_takes_no_lease_of_another_record_store(
                 master = await mastered(one)
                 await holds(lambda: (master.standing().lease_left_ms or 0) > 0)
                 own.kill()
-                place = ("--store", tmp_path / "c2")
+                place = ("--new-cluster", "--store", tmp_path / "c2")
                 own = ControllerProcess(*place, listen=own.address)
                 await holds(lambda: "record store" in one.status()["problem"])
                 await holds(lambda: master.standing().lease_left_ms == 0)
@@ -91,12 +91,17 @@ def test_a_running_broker_takes_no_lease_of_another_record_store(
 
 def test_the_controllers_of_a_record_store_keep_its_identity(tmp_path: Path) -> None:
     """
-    It is told in answers, and a request with another one is refused.
+    It is made with the first commit, told in answers, and a request with another one
+    is refused.
     """
     told = []
-    for _ in range(2):
+    for number in range(2):
         with ControllerProcess("--store", tmp_path / "c") as controller:
             controller.await_lead()
+            if not number:
+                answer = controller.ask(RequestCode.CONTROLLER_GET_METADATA_INFO)
+                assert "pystoreClusterId" not in answer.ext_fields
+                assert not controller.apply(1).code
             answer = controller.ask(RequestCode.CONTROLLER_GET_METADATA_INFO)
             told.append(answer.ext_fields["pystoreClusterId"])
             added = {"pystoreClusterId": OTHER}

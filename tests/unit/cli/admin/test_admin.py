@@ -39,7 +39,7 @@ def _serving(store: Path) -> Iterator[str]:
     A controller as a process, with a name server; its address.
     """
     command = [*PYSTORE, "controller", "--listen", "127.0.0.1:0", "--nameserver"]
-    command += ["--store", str(store)]
+    command += ["--store", str(store), "--new-cluster"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -11,6 +11,7 @@ from pystore.controller.server.cluster_check import ClusterCheck
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.dynamic_config import DynamicConfig
+from pystore.controller.server.new_cluster import NewCluster
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 
@@ -24,7 +25,8 @@ def test_strangers_are_refused_and_named_a_bounded_number_of_times() -> None:
     said: list[str] = []
     settings = DynamicConfig(ControllerConfig(), said.append)
     context = ControllerContext(settings, said.append, lambda: 0, random.Random(1))
-    check, peer = ClusterCheck(context), SimpleNamespace(peer="1.2.3.4:5")
+    check = ClusterCheck(context, NewCluster(context))
+    peer = SimpleNamespace(peer="1.2.3.4:5")
 
     def code(cluster_id: str) -> int | None:
         fields = {"pystoreClusterId": cluster_id} if cluster_id else {}

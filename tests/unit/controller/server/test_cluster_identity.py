@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.controller.protocol.cluster_id import is_cluster_id
-from pystore.controller.server.cluster_identity import cluster_id_in
+from pystore.controller.server.cluster_identity import begun_cluster, cluster_id_in
 from pystore.controller.server.record_keys import CLUSTER, LEADER
 from pystore.errors import FormatError, SessionLostError
 from pystore.records.memory import MemorySpace, MemoryStore
@@ -20,11 +20,13 @@ def test_the_first_leader_makes_it_and_later_ones_read_it() -> None:
     """
     space = MemorySpace()
     store = MemoryStore(space)
-    made = cluster_id_in(store, store.campaign(LEADER, "a"), 7)
+    assert "" == cluster_id_in(store)
+    made = begun_cluster(store, store.campaign(LEADER, "a"), 7)
     assert is_cluster_id(made)
     store.close()
     later = MemoryStore(space)
-    assert made == cluster_id_in(later, later.campaign(LEADER, "b"), 8)
+    assert made == cluster_id_in(later)
+    assert made == begun_cluster(later, later.campaign(LEADER, "b"), 8)
 
 
 def test_a_controller_that_leads_no_more_makes_none() -> None:
@@ -38,7 +40,7 @@ def test_a_controller_that_leads_no_more_makes_none() -> None:
     other = MemoryStore(space)
     other.campaign(LEADER, "b")
     with pytest.raises(SessionLostError):
-        cluster_id_in(MemoryStore(space), term, 7)
+        begun_cluster(MemoryStore(space), term, 7)
     assert other.get(CLUSTER) is None
 
 
@@ -49,4 +51,4 @@ def test_a_damaged_identity_is_not_replaced() -> None:
     store = MemoryStore(MemorySpace())
     store.commit([Put(CLUSTER, b"ill")])
     with pytest.raises(FormatError, match="controller/cluster: it is no UUID"):
-        cluster_id_in(store, store.campaign(LEADER, "a"), 7)
+        begun_cluster(store, store.campaign(LEADER, "a"), 7)

@@ -19,6 +19,7 @@ from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.handlers import Handlers
 from pystore.controller.server.leadership import OtherControllers
+from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
@@ -244,7 +245,10 @@ def test_a_text_above_its_limit_is_refused_in_any_request() -> None:
             await SpokenBroker(at, 1).join()
             context = at.controller.context
             deaths = DeathCheck(context, bool)
-            table = Handlers(context, OtherControllers(context), deaths).table()
+            handlers = Handlers(
+                context, OtherControllers(context), deaths, NewCluster(context)
+            )
+            table = handlers.table()
             assert {RequestCode.BROKER_HEARTBEAT, *COMMANDS} < table.keys()
             for code in table:
                 answer = await at.ask(code, added={"brokerName": "b" * 129})
