@@ -28,14 +28,17 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["apply_id", "next_id"]
 
 
-def next_id(state: SetState, _: GetNextId, __: Facts) -> CommandResult:
+def next_id(state: SetState, _: GetNextId, facts: Facts) -> CommandResult:
     """
     Returns the id to apply for.
     """
+    refusal = _of_unknown_ids(state, facts)
+    if refusal is not None:
+        return refusal
     return Accepted((), NextBrokerId(state.next_id))
 
 
-def apply_id(state: SetState, command: ApplyId, _: Facts) -> CommandResult:
+def apply_id(state: SetState, command: ApplyId, facts: Facts) -> CommandResult:
     """
     Allocates the next id, or confirms an earlier allocation to the same broker.
     """
@@ -43,6 +46,9 @@ def apply_id(state: SetState, command: ApplyId, _: Facts) -> CommandResult:
     owner = state.replica(broker_id)
     if owner is not None and owner.check_code == code:
         return Accepted((), Applied(broker_id))
+    refusal = _of_unknown_ids(state, facts)
+    if refusal is not None:
+        return refusal
     if owner is not None:
         return _refused(broker_id, "it belongs to another broker; ask for the next id")
     if broker_id != state.next_id:
@@ -57,6 +63,27 @@ def apply_id(state: SetState, command: ApplyId, _: Facts) -> CommandResult:
         )
     applied = IdApplied(broker_id, code, code.partition(";")[0])
     return Accepted(events_of(state, applied), Applied(broker_id))
+
+
+def _of_unknown_ids(state: SetState, facts: Facts) -> Rejected | None:
+    """
+    Returns the refusal of new ids while a broker is heard that has an id of this record
+    store, and the record did not allocate it: the record is older than its set.
+    """
+    unknown = sorted(
+        one
+        for one, heard in facts.last_heartbeats.items()
+        if heard.is_of_cluster and one >= state.next_id
+    )
+    if not unknown:
+        return None
+    return Rejected(
+        ResponseCode.CONTROLLER_INVALID_REQUEST,
+        f"broker {unknown[-1]} of set {state.name} is heard, but the record has "
+        f"allocated no id above {state.next_id - 1}: the record is older than the set: "
+        "no id is given until it is rebuilt (`pystore admin rebuildSet`)",
+        frozenset(unknown),
+    )
 
 
 def _refused(broker_id: int, reason: str) -> Rejected:

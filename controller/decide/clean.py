@@ -8,6 +8,7 @@ Source: formats 4.12; RMQ-R250 to RMQ-R256.
 
 from __future__ import annotations
 
+from pystore.controller.decide.told_epochs import is_believed
 from pystore.controller.model.commands import Clean, DeleteSet, DropUnlisted
 from pystore.controller.model.decision import (
     Accepted,
@@ -46,7 +47,9 @@ def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
     ends = tuple(
         (one.broker_id, end)
         for one in state.replicas
-        if one.broker_id in gone and (end := facts.largest_end(one)) > one.seen
+        if one.broker_id in gone
+        and (end := facts.largest_end(one)) > one.seen
+        and is_believed(state, end.epoch)
     )
     seen = (EndsSeen(ends),) if ends else ()
     return Accepted(events_of(state, *seen, BrokersCleaned(gone)), Done())

@@ -9,11 +9,20 @@ Source: formats 4.3; RMQ-R47 to RMQ-R61; C3.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pystore.controller.decide.election_policy import (
     ElectionChoice,
     choose,
     founder,
     is_filling,
+)
+from pystore.controller.decide.told_epochs import (
+    EPOCH_JUMP_MAX,
+    furthest_above,
+    jump_of,
+    leases_above,
+    told_epoch,
 )
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import Elect, Trigger
@@ -25,8 +34,9 @@ from pystore.controller.model.decision import (
 )
 from pystore.controller.model.events import MasterElected, MastershipEnded
 from pystore.controller.model.facts import Facts
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Election
-from pystore.controller.model.state import SetState
+from pystore.controller.model.state import LossRange, SetState
 from pystore.controller.model.views import leadership_of, living_leadership
 from pystore.remoting.codes import ResponseCode
 
@@ -55,8 +65,7 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
         return refusal
     choice = _choice(state, command, facts, named_id)
     if choice is not None:
-        is_released = command.handed_over is not None
-        return _elected(state, choice, is_released=is_released)
+        return _settled(state, command, facts, choice)
     if command.trigger is Trigger.CONTROLLER and state.master is not None:
         events = events_of(state, MastershipEnded(is_released=False))
         return Accepted(
@@ -73,6 +82,9 @@ def _refusal(
     Returns the refusal of any election, or of an unclean one; ``None``: there is none.
     A master that hands over has stepped down: nothing has to be waited for (C3).
     """
+    jump = jump_of(state, facts)
+    if jump is not None:
+        return _no_master(command, _of_jump(state, *jump), frozenset({jump[0]}))
     if command.handed_over is not None:
         return _not_by_master(state, command)
     better_id = _better(state, facts, named_id) if command.is_unclean else None
@@ -87,6 +99,71 @@ def _refusal(
     return None if obstacle is None else _no_master(command, obstacle)
 
 
+def _of_jump(state: SetState, broker_id: int, epoch: int) -> str:
+    return (
+        f"broker {broker_id} tells epoch {epoch}, more than {EPOCH_JUMP_MAX} above the "
+        f"{state.epoch} of the record: clean that broker if it is wrong, or rebuild "
+        "the set (`pystore admin rebuildSet`)"
+    )
+
+
+def _settled(
+    state: SetState, command: Elect, facts: Facts, choice: ElectionChoice
+) -> CommandResult:
+    """
+    Elects the chosen broker, unless the record is older than its set, and another log
+    goes further: an operator may accept that loss.
+    """
+    further = _further(state, facts, choice)
+    if further is not None:
+        broker_id, end = further
+        if not (command.is_unclean or facts.is_unclean_allowed):
+            reason = _of_further(state, choice, broker_id, end)
+            return _no_master(command, reason, frozenset({broker_id}))
+        if not choice.losses:
+            choice = _with_loss(state, facts, choice, end)
+    is_released = command.handed_over is not None
+    return _elected(state, facts, choice, is_released=is_released)
+
+
+def _further(
+    state: SetState, facts: Facts, choice: ElectionChoice
+) -> tuple[int, LogEnd] | None:
+    """
+    Returns id and log end of a broker that has more than the chosen one, if the record
+    is older than its set: then it does not know which logs were in sync.
+    """
+    further = furthest_above(state, facts)
+    elected = state.replica(choice.master.broker_id)
+    if further is None or elected is None or facts.position(elected) >= further[1]:
+        return None
+    return further
+
+
+def _with_loss(
+    state: SetState, facts: Facts, choice: ElectionChoice, end: LogEnd
+) -> ElectionChoice:
+    """
+    Returns a choice that an operator accepts, with what the chosen broker lacks.
+    """
+    elected = state.replica(choice.master.broker_id)
+    start = max(facts.position(elected).end, 0) if elected is not None else 0
+    lost = LossRange(told_epoch(state, facts) + 1, start, end.end, "unclean")
+    return replace(choice, losses=(lost,)) if lost.start < lost.end else choice
+
+
+def _of_further(
+    state: SetState, choice: ElectionChoice, broker_id: int, end: LogEnd
+) -> str:
+    return (
+        f"broker {broker_id} has a log of epoch {end.epoch} to {end.end}, above the "
+        f"record's epoch {state.epoch} and further than that of broker "
+        f"{choice.master.broker_id}: the record is older than the set, or that log is "
+        "of another one; clean that broker if it is wrong, or rebuild the set "
+        "(`pystore admin rebuildSet`)"
+    )
+
+
 def _better(state: SetState, facts: Facts, named_id: int | None) -> int | None:
     """
     Returns a broker that leads or could be elected without loss, while the named one
@@ -98,7 +175,9 @@ def _better(state: SetState, facts: Facts, named_id: int | None) -> int | None:
     if living is not None:
         return living.master.broker_id
     found = choose(state, facts, None, is_unclean=False)
-    return None if found is None or found.losses else found.master.broker_id
+    if found is None or found.losses or _further(state, facts, found) is not None:
+        return None
+    return found.master.broker_id
 
 
 def _not_by_master(state: SetState, command: Elect) -> Rejected | None:
@@ -177,9 +256,16 @@ def _choice(
     return choose(state, facts, named_id, is_unclean=is_unclean)
 
 
-def _elected(state: SetState, choice: ElectionChoice, *, is_released: bool) -> Accepted:
+def _elected(
+    state: SetState, facts: Facts, choice: ElectionChoice, *, is_released: bool
+) -> Accepted:
     elected = MasterElected(
-        choice.master, choice.candidates, choice.losses, is_released
+        choice.master,
+        choice.candidates,
+        choice.losses,
+        is_released,
+        told_epoch(state, facts),
+        leases_above(state, facts),
     )
     events = events_of(state, elected)
     after = apply_all(state, events)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pystore.controller.decide.told_epochs import told_epoch
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
@@ -221,7 +222,7 @@ def _losses(
     between its end and the largest known end (RMQ-R73): that of a listed broker, or, in
     an unclean election, of any that the set ever had.
     """
-    epoch, begin = state.epoch + 1, facts.begin(elected)
+    epoch, begin = told_epoch(state, facts) + 1, facts.begin(elected)
     losses = []
     if begin.is_filling and begin.offset > 0:
         floor = max(_floor(state, facts), 0)

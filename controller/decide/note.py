@@ -6,6 +6,7 @@ Source: B2; RMQ-R271.
 
 from __future__ import annotations
 
+from pystore.controller.decide.told_epochs import is_believed
 from pystore.controller.model.commands import NoteRefusal, SeeEnds
 from pystore.controller.model.decision import Accepted, CommandResult, events_of
 from pystore.controller.model.events import EndsSeen, RefusalNoted
@@ -25,6 +26,7 @@ def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> CommandResult:
         for one in state.replicas
         if (last_heartbeat := facts.last_heartbeat(one)) is not None
         and last_heartbeat.position > one.seen
+        and is_believed(state, last_heartbeat.position.epoch)
     )
     return Accepted(events_of(state, EndsSeen(positions)) if positions else (), Done())
 

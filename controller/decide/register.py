@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pystore.controller.decide.eligibility import standing_of
+from pystore.controller.decide.told_epochs import EPOCH_JUMP_MAX, is_believed
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import Register
 from pystore.controller.model.decision import (
@@ -53,6 +54,15 @@ def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
             ResponseCode.CONTROLLER_INVALID_REQUEST,
             f"broker {old.broker_id} cannot be reached: {problem}: correct brokerIP1 "
             "and listenPort",
+            frozenset({old.broker_id}),
+        )
+    epoch = -1 if command.recovery is None else command.recovery.position.epoch
+    if not is_believed(state, epoch):
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+            f"broker {old.broker_id} has a log of epoch {epoch}, more than "
+            f"{EPOCH_JUMP_MAX} above the {state.epoch} of the record: rebuild the set "
+            "(`pystore admin rebuildSet`), or give this broker an empty store",
             frozenset({old.broker_id}),
         )
     registered = _registered(state, old, command, facts)

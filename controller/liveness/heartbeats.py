@@ -58,6 +58,9 @@ class Heartbeat:
         timeout_ms: how long it is valid.
         address: ``HOST:PORT`` where the broker listens; empty: unknown.
         begin: where its log begins (B11).
+        known_epoch: as in `LastHeartbeat`.
+        known_set_epoch: as there.
+        is_of_cluster: it told the UUID of the record store.
     """
 
     broker_id: int
@@ -72,6 +75,9 @@ class Heartbeat:
     timeout_ms: int = TIMEOUT_MS
     address: str = ""
     begin: LogBegin = UNTOLD
+    known_epoch: int = -1
+    known_set_epoch: int = -1
+    is_of_cluster: bool = False
 
 
 @dataclass(slots=True)
@@ -112,6 +118,9 @@ class _Kept:
             not self.is_closed,
             self.is_ended,
             one.begin,
+            one.known_epoch,
+            one.known_set_epoch,
+            one.is_of_cluster,
         )
 
 

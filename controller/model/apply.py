@@ -120,12 +120,15 @@ def _elected(state: SetState, change: MasterElected) -> SetState:
         state,
         is_founded=True,
         master=change.master,
-        epoch=state.epoch + 1,
+        epoch=max(state.epoch, change.told_epoch) + 1,
         agreed=AgreedSet(
             frozenset({change.master}), state.agreed.set_epoch + 1, change.candidates
         ),
         resigned=None,
-        unreleased=_unreleased(state, is_released=change.is_released) - {change.master},
+        unreleased=(
+            (_unreleased(state, is_released=change.is_released) | change.others)
+            - {change.master}
+        ),
         losses=losses[-LOSSES_MAX:],
     )
 

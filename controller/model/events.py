@@ -106,12 +106,16 @@ class MasterElected:
         losses: the ranges that the election may lose.
         is_released: the former master handed its mastership over, so its lease has
             ended.
+        told_epoch: the highest that brokers tell: the new one is above it.
+        others: processes that may have leases of epochs that the record lacks.
     """
 
     master: Member
     candidates: frozenset[Member] = frozenset()
     losses: tuple[LossRange, ...] = ()
     is_released: bool = False
+    told_epoch: int = 0
+    others: frozenset[Member] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ class LastHeartbeat:
             may be alive nevertheless.
         is_ended: its process has ended, by evidence and not by silence (C3).
         begin: where its log begins (B11).
+        known_epoch: of the newest decision that it knows, or the highest that its store
+            promised; -1: unknown, as of a Java broker.
+        known_set_epoch: of the SyncStateSet of that decision; -1: unknown.
+        is_of_cluster: it told the UUID of the record store.
     """
 
     incarnation: Incarnation | None = None
@@ -42,6 +46,16 @@ class LastHeartbeat:
     is_connected: bool = True
     is_ended: bool = False
     begin: LogBegin = UNTOLD
+    known_epoch: int = -1
+    known_set_epoch: int = -1
+    is_of_cluster: bool = False
+
+    @property
+    def told_epoch(self) -> int:
+        """
+        The highest epoch that it knows.
+        """
+        return max(self.position.epoch, self.known_epoch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Source: formats 4.3, 4.5, 4.7; RMQ-R39, RMQ-R40, RMQ-R247, RMQ-R248.
 
 from __future__ import annotations
 
-from pystore.controller.model.facts import Facts
+from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import (
     BrokerView,
@@ -17,7 +17,13 @@ from pystore.controller.model.replies import (
 from pystore.controller.model.state import SetState
 from pystore.replicaset import ids_of
 
-__all__ = ["leadership_of", "living_leadership", "replica_info", "sync_state"]
+__all__ = [
+    "knows_more",
+    "leadership_of",
+    "living_leadership",
+    "replica_info",
+    "sync_state",
+]
 
 
 def leadership_of(state: SetState) -> MasterRecord | None:
@@ -36,12 +42,24 @@ def leadership_of(state: SetState) -> MasterRecord | None:
     )
 
 
+def knows_more(state: SetState, heard: LastHeartbeat) -> bool:
+    """
+    Returns whether a broker knows a newer decision than the record.
+    """
+    return heard.told_epoch > state.epoch or (
+        heard.known_epoch == state.epoch
+        and heard.known_set_epoch > state.agreed.set_epoch
+    )
+
+
 def living_leadership(state: SetState, facts: Facts) -> MasterRecord | None:
     """
-    Returns the recorded master, if it is alive.
+    Returns the recorded master, if it is alive. One that knows a newer decision than
+    the record is none: the record is older than the set.
     """
-    master = state.master
-    if master is None or not facts.is_alive(state.replica(master.broker_id)):
+    replica = None if state.master is None else state.replica(state.master.broker_id)
+    heard = None if replica is None else facts.last_heartbeat(replica)
+    if heard is None or knows_more(state, heard):
         return None
     return leadership_of(state)
 

@@ -83,6 +83,9 @@ class HeartbeatExtension:
         resigned_epoch: of the mastership that it resigned for good, which ends the wait
             for its lease (C3); -1: none.
         begin: where its log begins (B11).
+        known_epoch: of the newest decision that it knows, or the highest that its store
+            promised (B6); -1: unknown.
+        known_set_epoch: of the SyncStateSet of that decision; -1: unknown.
     """
 
     incarnation: Incarnation
@@ -91,6 +94,8 @@ class HeartbeatExtension:
     disk_problem: str = ""
     resigned_epoch: int = -1
     begin: LogBegin = UNTOLD
+    known_epoch: int = -1
+    known_set_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ class _HeartbeatExtensionHeader:
     pystore_resigned_epoch: Int64 = -1
     pystore_begin_offset: Int64 = -1
     pystore_is_filling: bool = False
+    pystore_known_epoch: Int64 = -1
+    pystore_known_set_epoch: Int64 = -1
 
 
 def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
@@ -117,6 +124,8 @@ def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
             extension.resigned_epoch,
             extension.begin.offset,
             extension.begin.is_filling,
+            extension.known_epoch,
+            extension.known_set_epoch,
         )
     )
 
@@ -139,6 +148,8 @@ def heartbeat_extension_of(fields: Fields) -> HeartbeatExtension | None:
         header.pystore_disk_problem,
         header.pystore_resigned_epoch,
         LogBegin(header.pystore_begin_offset, header.pystore_is_filling),
+        header.pystore_known_epoch,
+        header.pystore_known_set_epoch,
     )
 
 

@@ -12,6 +12,7 @@ from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.limits import FIELD_CHARS, HEARTBEAT_TIMEOUT_MAX_MS
 from pystore.controller.model.log_end import UNTOLD, LogEnd
 from pystore.controller.model.state import SetKey
+from pystore.controller.protocol.cluster_id import cluster_id_of
 from pystore.controller.protocol.extensions import heartbeat_extension_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -71,6 +72,9 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         timeout_ms=min(header.heartbeat_timeout_mills, HEARTBEAT_TIMEOUT_MAX_MS),
         address=(header.broker_addr or "")[:_ADDRESS_MAX],
         begin=extension.begin if extension else UNTOLD,
+        known_epoch=extension.known_epoch if extension else -1,
+        known_set_epoch=extension.known_set_epoch if extension else -1,
+        is_of_cluster=bool(cluster_id_of(request.ext_fields)),
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),

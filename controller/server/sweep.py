@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pystore.controller.decide.told_epochs import is_believed
 from pystore.controller.model.commands import (
     Command,
     DropUnlisted,
@@ -93,7 +94,7 @@ def _reaches_further(state: SetState, facts: Facts) -> Iterator[bool]:
     no restarts, so their log ends are never compared.
     """
     return (
-        facts.position(one) > one.seen
+        facts.position(one) > one.seen and is_believed(state, facts.position(one).epoch)
         for one in state.replicas
         if one.incarnation is not None and facts.is_alive(one)
     )

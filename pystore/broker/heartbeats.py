@@ -37,6 +37,8 @@ class _LogState(NamedTuple):
     flushed_end: int = -1
     problem: str = ""
     begin: LogBegin = UNTOLD
+    known_epoch: int = -1
+    known_set_epoch: int = -1
 
 
 class HeartbeatSender:
@@ -109,7 +111,12 @@ class HeartbeatSender:
         if log.is_poisoned and not problem:
             problem = "a write-back failed"
         self._state = _LogState(
-            at, log.confirm_offset, log.flushed_offset, problem, begin
+            at,
+            log.confirm_offset,
+            log.flushed_offset,
+            problem,
+            begin,
+            *_known(self._replica, log.promised_epoch),
         )
         return self._state
 
@@ -131,5 +138,16 @@ class HeartbeatSender:
                 state.problem,
                 self._gateway.resigned_epoch,
                 state.begin,
+                state.known_epoch,
+                state.known_set_epoch,
             ),
         )
+
+
+def _known(replica: Replica, promised_epoch: int) -> tuple[int, int]:
+    """
+    Returns epoch and SyncStateSet epoch of the newest decision that is known.
+    """
+    now = replica.standing()
+    is_newest = now.epoch >= promised_epoch
+    return max(now.epoch, promised_epoch), now.agreed.set_epoch if is_newest else -1

@@ -2,9 +2,10 @@
 Keeps a broker registered with its controllers, and knows what they think of its log.
 
 A broker registers when it starts, and again when the controllers have lost its set, or
-while it follows a master and is in no SyncStateSet: the record may name another process
-of its broker id, such as a copy of its disk that ran for a while, or none, because an
-operator removed the broker. To register again changes nothing if nothing differs.
+while it is in no SyncStateSet and not master: the record may name another process of
+its broker id, such as a copy of its disk that ran for a while, or one that ended before
+the record was restored, or none, because an operator removed the broker. To register
+again changes nothing if nothing differs.
 
 Source: RMQ-R2 to RMQ-R4, RMQ-R43; B1, B4, B17.
 """
@@ -116,7 +117,7 @@ class Registrar:
         Takes the master and the set that a controller named.
 
         Args:
-            found: with a master.
+            found: with a master or without.
             me: this process.
         """
         if me in found.agreed.members:
@@ -124,7 +125,7 @@ class Registrar:
             await self._forget_loss()
             return
         now_s = asyncio.get_running_loop().time()
-        if found.master not in (None, me) and now_s >= self._until_s:
+        if found.master != me and now_s >= self._until_s:
             self._wanted.set()
 
     def _note(self, done: Negotiation) -> None:

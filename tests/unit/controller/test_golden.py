@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lib.oracle.golden_controller import Answer, Step, ours, state_of, steps, table_of
 
+from pystore.controller.decide.told_epochs import told_epoch
 from pystore.controller.model.invariants import violations
 from pystore.controller.model.state import SetState
 
@@ -85,11 +86,13 @@ def _of_an_id(step: Step, state: SetState, answer: Answer) -> str:
     return "RMQ-R36" if (step.theirs.code, answer.code) == (0, 2014) else ""
 
 
-def _of_a_registration(step: Step, _: SetState, answer: Answer) -> str:
+def _of_a_registration(step: Step, state: SetState, answer: Answer) -> str:
     if (step.theirs.code, answer.code) == (0, 2014):
         return "RMQ-R42"
     number = int(step.request["extFields"]["brokerId"])
-    return "RMQ-R152" if number == step.before["masterBrokerId"] else ""
+    if number == step.before["masterBrokerId"]:
+        return "RMQ-R152"
+    return "RMQ-R58" if told_epoch(state, step.facts) > state.epoch else ""
 
 
 def _of_a_set_change(step: Step, _: SetState, answer: Answer) -> str:
@@ -98,7 +101,7 @@ def _of_a_set_change(step: Step, _: SetState, answer: Answer) -> str:
     return "RMQ-R111" if answer.code == 2003 else "RMQ-R110"
 
 
-def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
+def _of_an_election(step: Step, state: SetState, answer: Answer) -> str:
     fields, codes = step.request["extFields"], (step.theirs.code, answer.code)
     ends = [one.position.end for one in step.facts.last_heartbeats.values()] or [0]
     is_nobody = fields.get("brokerId", "-1") == "-1"
@@ -107,6 +110,7 @@ def _of_an_election(step: Step, _: SetState, answer: Answer) -> str:
         "RMQ-R62": codes == (2004, 2004) and step.before["masterBrokerId"] is None,
         "RMQ-R50": codes == (0, 2012) and step.before["masterEpoch"] == 0,
         "RMQ-R70": codes == (0, 0) and max(ends) - min(ends) >= 2**31,
+        "RMQ-R58": told_epoch(state, step.facts) > state.epoch,
     }
     return next((rule for rule, holds in rules.items() if holds), "")
 

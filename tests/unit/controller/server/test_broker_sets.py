@@ -378,7 +378,7 @@ def test_known_sets_continue_in_a_store_that_takes_no_new_ones(tmp_path: Path) -
                     # An id that was allocated is confirmed, and its broker registers.
                     await sets.ask(names, ID)
                     for counter in (1, 2):
-                        process = start(counter, end=2**62, epoch=2**30)
+                        process = start(counter, end=2**62, epoch=999)
                         outcome = await sets.ask(names, Register(1, "h:1", process))
                         assert outcome.state.replicas[0].incarnation is not None
                     with pytest.raises(FullError):
