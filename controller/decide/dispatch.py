@@ -16,6 +16,7 @@ from pystore.controller.decide.alter_sync_state_set import alter_set
 from pystore.controller.decide.broker_ids import apply_id, next_id
 from pystore.controller.decide.clean import clean, delete_set, drop_unlisted
 from pystore.controller.decide.elect import elect
+from pystore.controller.decide.import_set import import_set
 from pystore.controller.decide.note import note_refusal, see_ends
 from pystore.controller.decide.operator import change_broker, change_policy, readmit
 from pystore.controller.decide.register import register
@@ -32,6 +33,7 @@ from pystore.controller.model.commands import (
     Elect,
     EndLeases,
     GetNextId,
+    ImportSet,
     NoteRefusal,
     Readmit,
     Register,
@@ -56,6 +58,7 @@ _DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], CommandResult]]
     Elect: elect,
     EndLeases: end_leases,
     GetNextId: next_id,
+    ImportSet: import_set,
     NoteRefusal: note_refusal,
     Readmit: readmit,
     Register: register,

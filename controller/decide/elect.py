@@ -206,6 +206,12 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
         return (
             f"{_names([named_id])} is not alive" if named_id else "no broker is alive"
         )
+    unheard = [one.broker_id for one in state.replicas if not one.address]
+    if unheard and state.is_founded:
+        return (
+            f"the set was rebuilt, and {_names(unheard)} did not register since: start "
+            "it, or clean it if it is lost (`pystore admin cleanBrokerMetadata`)"
+        )
     verb = "is" if len(alive) == 1 else "are"
     filling = [
         one.broker_id

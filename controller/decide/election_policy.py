@@ -200,6 +200,9 @@ def _after_power_cut(
     # A Java broker's next process is the same member: only the standing differs.
     if any(_standing(one, facts) is LogStanding.SOUND for one in listed):
         return None
+    if not all(one.address for one in listed):
+        # Of a rebuilt record: nobody knows yet how far its log goes.
+        return None
     whole = [
         one
         for one in listed

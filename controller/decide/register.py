@@ -105,7 +105,8 @@ def _is_heard(old: RegisteredBroker, command: Register, facts: Facts) -> bool:
     registers.
     """
     heard = facts.last_heartbeat(old)
-    if heard is None:
+    if heard is None or not old.address:
+        # Of a rebuilt record, which knows no process.
         return False
     if command.address != old.address:
         return True

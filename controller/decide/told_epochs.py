@@ -3,8 +3,9 @@ Epochs that brokers tell, compared with those of the record. Pure.
 
 A broker knows no epoch above that of its record, so one that does proves that the
 record is older than its set: it was restored from an earlier copy, or the set comes
-from other controllers. The next epoch is above every told one, so none is given twice. Only brokers that have an id of the record count, and only to `EPOCH_JUMP_MAX`
-above it: one false number would use up the epochs.
+from other controllers. The next epoch is above every told one, so none is given twice.
+Only brokers that have an id of the record count, and only to `EPOCH_JUMP_MAX` above it:
+one false number would use up the epochs.
 
 Source: docs/controller.md, *Elections*; RMQ-R254.
 """

@@ -28,6 +28,7 @@ from pystore.controller.model.events import (
     SetChanged,
     SetDeleted,
     SetEvent,
+    SetImported,
 )
 from pystore.controller.model.log_end import NOWHERE
 from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
@@ -93,10 +94,18 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
         begin=change.begin,
     )
     state = _with(state, new)
-    if new.standing is not LogStanding.SOUND or new.member == old.member:
+    if new.member == old.member or not _keeps_its_place(old, new):
         return state
-    # It lost nothing, so its new process takes the place of the old one (B2).
     return _relisted(state, lambda one: new.member if one == old.member else one)
+
+
+def _keeps_its_place(old: RegisteredBroker, new: RegisteredBroker) -> bool:
+    """
+    Returns whether a new process takes the place of the one before in the lists: it
+    lost nothing (B2), or the record was rebuilt, and knows no process of its brokers.
+    """
+    is_first = not old.address and new.standing is LogStanding.RESTARTED
+    return is_first or new.standing is LogStanding.SOUND
 
 
 def _mastership_ended(state: SetState, change: MastershipEnded) -> SetState:
@@ -185,6 +194,26 @@ def _deleted(state: SetState, _: SetDeleted) -> SetState:
     )
 
 
+def _imported(state: SetState, change: SetImported) -> SetState:
+    new, agreed = change.state, change.state.agreed
+    if state.version and new.epoch <= state.epoch:
+        # No epoch has two masters.
+        if new.master is not None:
+            new = _mastership_ended(new, MastershipEnded(is_released=False))
+        new = replace(new, epoch=state.epoch + 1)
+    if state.version and agreed.set_epoch <= state.agreed.set_epoch:
+        agreed = replace(agreed, set_epoch=state.agreed.set_epoch + 1)
+    return replace(
+        new,
+        cluster=state.cluster,
+        name=state.name,
+        version=state.version,
+        next_id=max(state.next_id, new.next_id),
+        agreed=agreed,
+        unreleased=state.unreleased | new.unreleased,
+    )
+
+
 def _broker_changed(state: SetState, change: BrokerChanged) -> SetState:
     old = state.replica(change.broker_id)
     if old is None:
@@ -252,6 +281,7 @@ _CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
     SetChanged: _set_changed,
     BrokersCleaned: _cleaned,
     SetDeleted: _deleted,
+    SetImported: _imported,
     BrokerChanged: _broker_changed,
     PolicyChanged: _policy_changed,
     Readmitted: _readmitted,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
-from pystore.controller.model.state import NotedRefusal
+from pystore.controller.model.state import NotedRefusal, SetState
 from pystore.replicaset import Incarnation, Member
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Elect",
     "EndLeases",
     "GetNextId",
+    "ImportSet",
     "NoteRefusal",
     "Readmit",
     "Recovery",
@@ -220,6 +221,15 @@ class DeleteSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportSet:
+    """
+    An operator imports a record that was exported, or rebuilt from stores.
+    """
+
+    state: SetState
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeBroker:
     """
     An operator changes attributes of a broker; ``None`` leaves one as it is.
@@ -280,6 +290,7 @@ Command = (
     | Clean
     | DeleteSet
     | DropUnlisted
+    | ImportSet
     | ChangeBroker
     | ChangePolicy
     | Readmit

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pystore.controller.model.log_end import UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.replica import LogStanding
-from pystore.controller.model.state import LossRange, NotedRefusal
+from pystore.controller.model.state import LossRange, NotedRefusal, SetState
 from pystore.replicaset import Incarnation, Member
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "SetChanged",
     "SetDeleted",
     "SetEvent",
+    "SetImported",
 ]
 
 
@@ -146,6 +147,15 @@ class SetDeleted:
 
 
 @dataclass(frozen=True, slots=True)
+class SetImported:
+    """
+    A record was imported into a set without brokers.
+    """
+
+    state: SetState
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerChanged:
     """
     An operator changed a broker. A learner leaves the set.
@@ -211,6 +221,7 @@ Change = (
     | SetChanged
     | BrokersCleaned
     | SetDeleted
+    | SetImported
     | BrokerChanged
     | PolicyChanged
     | Readmitted

@@ -53,7 +53,10 @@ _ADDRESS_CHARS = 300
 """A name of DNS has at most 253 characters, and a port follows."""
 
 FIELD_CHARS: Mapping[str, int] = {
+    "afterCluster": FIELD_CHARS_MAX,
+    "afterName": FIELD_CHARS_MAX,
     "brokerName": FIELD_CHARS_MAX,
+    "clusterId": FIELD_CHARS_MAX,
     "clusterName": FIELD_CHARS_MAX,
     "pystoreBootId": FIELD_CHARS_MAX,
     "pystoreIncarnation": FIELD_CHARS_MAX,

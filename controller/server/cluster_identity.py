@@ -40,7 +40,9 @@ def cluster_id_in(store: RecordStore) -> str:
     return found
 
 
-def begun_cluster(store: RecordStore, term: Term, bits: int) -> str:
+def begun_cluster(
+    store: RecordStore, term: Term, bits: int, cluster_id: str = ""
+) -> str:
     """
     Returns the identity of a record store, which gets one if it has none. Blocks.
 
@@ -48,6 +50,7 @@ def begun_cluster(store: RecordStore, term: Term, bits: int) -> str:
         store: the record store.
         term: of the controller that leads.
         bits: 128 random bits, for a store without an identity.
+        cluster_id: the identity that such a store gets instead; empty: none.
 
     Raises:
         SessionLostError: another controller leads.
@@ -57,7 +60,7 @@ def begun_cluster(store: RecordStore, term: Term, bits: int) -> str:
     found = cluster_id_in(store)
     if found:
         return found
-    made = uuid.UUID(int=bits, version=4).hex
+    made = cluster_id or uuid.UUID(int=bits, version=4).hex
     ops: list[Op] = [
         term.check,
         CheckVersion(CLUSTER, ABSENT),

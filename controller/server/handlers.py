@@ -37,6 +37,7 @@ from pystore.controller.server.last_refusals import RefusalLines
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
+from pystore.controller.server.set_transfer import SetTransfer
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
 from pystore.errors import FormatError, InvalidError, UnavailableError
@@ -105,6 +106,7 @@ class Handlers:
         self._clusters: dict[Connection, SetKey] = {}
         self._new_cluster = new_cluster
         self._cluster = ClusterCheck(context, new_cluster)
+        self._sets = SetTransfer(context, new_cluster, self._leading)
 
     def table(self) -> Mapping[int, Handler]:
         """
@@ -119,6 +121,8 @@ class Handlers:
             RequestCode.DESCRIBE_BROKER_SET: self._describe,
             RequestCode.ELECT_UNCLEAN: self._elect_unclean,
             RequestCode.TRANSFER_CONTROLLER: self._transfer,
+            RequestCode.EXPORT_SETS: self._sets.export,
+            RequestCode.IMPORT_SET: self._sets.take,
         }
         own |= dict.fromkeys(COMMANDS, self._command)
         led = {code: self._cluster.checked(_refusing(one)) for code, one in own.items()}

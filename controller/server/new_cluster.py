@@ -129,10 +129,40 @@ class NewCluster:
             return ""
         return f"{_EMPTY}; {self._evidence}"
 
-    async def _begun(self, store: RecordStore, term: Term) -> str:
+    async def rebuilt(self, leader: LeaderTerm, cluster_id: str) -> Reply | None:
+        """
+        Lets an empty record store be that of a lost cluster, for an import.
+
+        Args:
+            leader: the term.
+            cluster_id: its UUID; empty: nobody knows it, so there is a new one.
+
+        Returns:
+            the refusal: the record store is another one; ``None``: none.
+
+        Raises:
+            PystoreError: the record store cannot be read or written.
+        """
+        context = self._context
+        async with self._lock:
+            if context.store is not None and self.is_awaited:
+                found = await self._begun(
+                    context.store, leader.authority.term, cluster_id
+                )
+                if context.leader is leader:
+                    context.cluster_id = found
+        if cluster_id and cluster_id != context.cluster_id:
+            return Reply(
+                ResponseCode.OTHER_CLUSTER,
+                f"the records are of {cluster_id}, and these controllers have the "
+                f"record store {context.cluster_id}: import them into an empty one",
+            )
+        return None
+
+    async def _begun(self, store: RecordStore, term: Term, cluster_id: str = "") -> str:
         bits = self._context.draw.getrandbits(128)
         run = self._context.threads.run
-        return await run(CallKind.OTHER, begun_cluster, store, term, bits)
+        return await run(CallKind.OTHER, begun_cluster, store, term, bits, cluster_id)
 
     def _tell(self) -> None:
         # Brokers knock each second: one line is enough until the reason is another.

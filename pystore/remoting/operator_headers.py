@@ -20,8 +20,11 @@ __all__ = [
     "DeleteBrokerSetRequest",
     "DescribeBrokerSetRequest",
     "ElectUncleanRequest",
+    "ExportSetsRequest",
+    "ExportSetsResponse",
     "HandOverRequest",
     "HandOverResponse",
+    "ImportSetRequest",
     "ReadmitBrokerRequest",
 ]
 
@@ -101,6 +104,46 @@ class ElectUncleanRequest:
     broker_id: Int64
     cluster_name: str = ""
     is_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSetsRequest:
+    """
+    7108: asks for the records of the sets after this one, in the order of their names;
+    empty names: from the first one on. The body of the answer has one a line.
+    """
+
+    after_cluster: str = ""
+    after_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSetsResponse:
+    """
+    The answer to 7108.
+
+    Attributes:
+        next_cluster: of the last set that it looked at; empty: there are no more.
+        next_name: of that set.
+        damaged: the sets whose records are unreadable, ``CLUSTER/NAME;...``.
+    """
+
+    next_cluster: str = ""
+    next_name: str = ""
+    damaged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSetRequest:
+    """
+    7109: imports the record in the body into a set without brokers.
+
+    Attributes:
+        cluster_id: the UUID of the record store from which it comes; empty: none is
+            known. An empty record store gets it.
+    """
+
+    cluster_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

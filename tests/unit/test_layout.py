@@ -37,6 +37,7 @@ LONG: dict[str, str] = {}
 # alone.
 SMALL = {
     "pystore/store/delays.py": "one rule of delayed records, tested alone",
+    "controller/decide/import_set.py": "one command, one file, as beside it",
     "controller/decide/note.py": "one command, one file, as beside it",
     "controller/server/record_store.py": "the choice of a backend, below the command",
     "ha/master/send_times.py": "a bounded table, tested alone",
@@ -70,6 +71,7 @@ UNTESTED = {
     "pystore/cli/admin/epochs.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/policy.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/sets.py": "tested by cli/admin/test_admin",
+    "pystore/cli/admin/transfers.py": "tested by cluster/test_lost_controllers",
     "pystore/clocks.py": "reads the machine's clocks",
     "pystore/errors.py": "tested by bindings/test_ffi, where errors are raised",
     "pystore/fs/layout.py": "tested by store/test_open",

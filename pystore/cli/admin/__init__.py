@@ -26,6 +26,7 @@ from pystore.cli.admin.sets import (
     get_sync_state_set,
 )
 from pystore.cli.admin.switch import switch_master
+from pystore.cli.admin.transfers import export_sets, import_sets, rebuild_set
 from pystore.cli.lib.group import CommandGroup
 
 __all__ = ["admin"]
@@ -65,5 +66,8 @@ for command in (
     change_elections,
     readmit_broker,
     delete_broker_set,
+    export_sets,
+    import_sets,
+    rebuild_set,
 ):
     admin.add_command(command)

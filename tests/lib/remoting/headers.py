@@ -90,4 +90,8 @@ HEADERS: dict[RequestCode, Headers] = {
     RequestCode.ELECT_UNCLEAN: Headers(operator.ElectUncleanRequest),
     RequestCode.DELETE_BROKER_SET: Headers(operator.DeleteBrokerSetRequest),
     RequestCode.TRANSFER_CONTROLLER: Headers(None),
+    RequestCode.EXPORT_SETS: Headers(
+        operator.ExportSetsRequest, operator.ExportSetsResponse
+    ),
+    RequestCode.IMPORT_SET: Headers(operator.ImportSetRequest),
 }

@@ -415,7 +415,7 @@ def test_every_command_shows_an_example() -> None:
     names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
     commands = [line.split()[0] for line in names.strip().splitlines()]
 
-    assert 15 == len(commands)
+    assert 18 == len(commands)
     for name in commands:
         assert f"pystore admin {name} -" in run("admin", name, "--help").stdout.replace(
             "\n   ", ""

@@ -22,6 +22,7 @@ from pystore.controller.model.commands import (
     Elect,
     EndLeases,
     GetNextId,
+    ImportSet,
     NoteRefusal,
     Readmit,
     Register,
@@ -46,6 +47,7 @@ COMMANDS: list[Command] = [
     Elect(Trigger.OPERATOR, 1),
     EndLeases(0),
     GetNextId(),
+    ImportSet(SetState("cluster", "set")),
     NoteRefusal(NotedRefusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
     Readmit(1),
     Register(1, "a", start(1)),
@@ -74,11 +76,11 @@ def test_a_command_is_decided_by_its_arguments_alone(command: Command) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: type(one).__name__)
-def test_only_an_application_for_an_id_creates_a_set(
+def test_only_an_application_for_an_id_or_an_import_creates_a_set(
     command: Command,
 ) -> None:
     """Whatever else is asked about a wrong name leaves no record behind."""
     decision = decide(SetState("c", "b"), command, Facts(alive(1)))
     events = decision.events if isinstance(decision, Accepted) else ()
 
-    assert bool(events) == isinstance(command, ApplyId)
+    assert bool(events) == isinstance(command, ApplyId | ImportSet)
