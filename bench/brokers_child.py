@@ -156,7 +156,7 @@ class _Broker(asyncio.Protocol):
             self._name,
             self._broker_id,
             self._address,
-            1,
+            0,
             0,
             0,
             extension=extension,
@@ -171,6 +171,9 @@ class _Broker(asyncio.Protocol):
                 # Another broker of the set is being elected.
                 assert isinstance(found, CallRefused), found
                 await asyncio.sleep(_PAUSE_S)
+        # No broker knows an epoch before its controller.
+        beat = replace(beat, epoch=answer.master_epoch)
+        self._beat = encode_frame(command_of(beat, 0))
 
     async def _get_id(self) -> None:
         while not self._broker_id:

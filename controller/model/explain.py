@@ -42,6 +42,8 @@ def why_missing(state: SetState, facts: Facts, replica: RegisteredBroker) -> str
     """
     Returns one line; empty for a member.
     """
+    if not replica.address:
+        return "it did not register since the record of the set was rebuilt"
     if replica.member in state.agreed.members:
         return ""
     if replica.is_learner:

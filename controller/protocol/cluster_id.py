@@ -18,7 +18,13 @@ from collections.abc import Mapping
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import MissingField
 
-__all__ = ["cluster_id_fields", "cluster_id_of", "is_cluster_id", "refusal_of"]
+__all__ = [
+    "cluster_id_fields",
+    "cluster_id_of",
+    "is_cluster_id",
+    "is_told",
+    "refusal_of",
+]
 
 _FIELD = "pystoreClusterId"
 _CLUSTER_ID = re.compile(r"[0-9a-f]{32}")
@@ -55,6 +61,13 @@ def cluster_id_of(fields: Mapping[str, str]) -> str:
             ResponseCode.CONTROLLER_INVALID_REQUEST,
         )
     return text
+
+
+def is_told(fields: Mapping[str, str], cluster_id: str) -> bool:
+    """
+    Returns whether a command tells this identity; none tells an empty one.
+    """
+    return bool(cluster_id) and fields.get(_FIELD) == cluster_id
 
 
 def refusal_of(broker: str, controllers: str) -> str:

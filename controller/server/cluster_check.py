@@ -12,6 +12,7 @@ from dataclasses import replace
 from pystore.controller.protocol.cluster_id import (
     cluster_id_fields,
     cluster_id_of,
+    is_told,
     refusal_of,
 )
 from pystore.controller.server.context import ControllerContext
@@ -55,7 +56,11 @@ class ClusterCheck:
         Raises:
             MissingField: what it tells is malformed.
         """
-        own, theirs = self._context.cluster_id, cluster_id_of(request.ext_fields)
+        own = self._context.cluster_id
+        if is_told(request.ext_fields, own):
+            # Each heartbeat of a broker that belongs here.
+            return None
+        theirs = cluster_id_of(request.ext_fields)
         if theirs and not own:
             return self._lost(theirs, peer)
         text = refusal_of(theirs, own)

@@ -154,7 +154,7 @@ class Handlers:
         if refused is not None:
             return refused
         number = self._numbers[peer]
-        beat = heartbeat_of(request, number)
+        beat = heartbeat_of(request, number, self._context.cluster_id)
         if self._clusters.get(peer) != beat.names:
             # The first heartbeat of the connection: the names must fit a key.
             set_key(*beat.names)

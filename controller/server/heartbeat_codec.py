@@ -12,7 +12,7 @@ from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.limits import FIELD_CHARS, HEARTBEAT_TIMEOUT_MAX_MS
 from pystore.controller.model.log_end import UNTOLD, LogEnd
 from pystore.controller.model.state import SetKey
-from pystore.controller.protocol.cluster_id import cluster_id_of
+from pystore.controller.protocol.cluster_id import is_told
 from pystore.controller.protocol.extensions import heartbeat_extension_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -42,13 +42,16 @@ class BrokerBeat:
     resigned_epoch: int = -1
 
 
-def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
+def heartbeat_of(
+    request: RemotingCommand, connection: int, cluster_id: str = ""
+) -> BrokerBeat:
     """
     Returns the heartbeat of a request with code 904.
 
     Args:
         request: as received.
         connection: the number of the connection of the request.
+        cluster_id: the UUID of the record store; empty: not known.
 
     Raises:
         MissingField: it names no broker, or a field of pystore is malformed.
@@ -74,7 +77,7 @@ def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         begin=extension.begin if extension else UNTOLD,
         known_epoch=extension.known_epoch if extension else -1,
         known_set_epoch=extension.known_set_epoch if extension else -1,
-        is_of_cluster=bool(cluster_id_of(request.ext_fields)),
+        is_of_cluster=is_told(request.ext_fields, cluster_id),
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),

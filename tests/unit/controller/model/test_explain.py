@@ -25,6 +25,13 @@ STATE = SetState(
 )  # fmt: skip
 
 
+def test_a_broker_of_a_rebuilt_record_has_to_register() -> None:
+    """Whether it is a member or not."""
+    for one in (FIRST, SECOND):
+        unheard = replace(one, address="")
+        assert "did not register" in why_missing(STATE, Facts({1: MASTER}), unheard)
+
+
 def _why(last_heartbeats: dict[int, LastHeartbeat], **changed: object) -> str:
     replica = replace(SECOND, **changed)  # type: ignore[arg-type]
     return why_missing(STATE, Facts(last_heartbeats), replica)

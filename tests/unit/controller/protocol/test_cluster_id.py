@@ -10,6 +10,7 @@ from pystore.controller.protocol.cluster_id import (
     cluster_id_fields,
     cluster_id_of,
     is_cluster_id,
+    is_told,
     refusal_of,
 )
 from pystore.remoting.fields import MissingField
@@ -24,6 +25,9 @@ def test_an_identity_comes_back_as_it_was_sent() -> None:
     assert ONE == cluster_id_of(cluster_id_fields(ONE))
     assert {} == cluster_id_fields("")
     assert "" == cluster_id_of({"other": "field"})
+    assert is_told(cluster_id_fields(ONE), ONE)
+    assert not is_told(cluster_id_fields(ONE), OTHER)
+    assert not is_told({}, "")
 
 
 @pytest.mark.parametrize("text", ["x", ONE[1:], ONE + "0", ONE.replace("1", "G"), "\n"])

@@ -9,6 +9,7 @@ from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.log_end import LogEnd
+from pystore.controller.protocol.cluster_id import cluster_id_fields
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
     heartbeat_extension_fields,
@@ -44,6 +45,20 @@ def test_the_heartbeat_of_pystore_has_process_and_disk() -> None:
         Heartbeat(7, 1, incarnation(3), "boot", flushed=20, is_ill=True)
         == beat.heartbeat
     )
+
+
+def test_the_heartbeat_of_pystore_tells_what_it_knows() -> None:
+    """Its newest decision, and whether it belongs to this record store."""
+    extension = HeartbeatExtension(incarnation(3), known_epoch=7, known_set_epoch=9)
+    fields = FIELDS | heartbeat_extension_fields(extension)
+    request = RemotingCommand(904, ext_fields=fields | cluster_id_fields("a" * 32))
+    for own, is_ours in (("a" * 32, True), ("b" * 32, False), ("", False)):
+        beat = heartbeat_of(request, 1, own).heartbeat
+        assert (7, 9, is_ours) == (
+            beat.known_epoch,
+            beat.known_set_epoch,
+            beat.is_of_cluster,
+        )
 
 
 def test_no_more_of_an_address_is_kept_than_an_address_has() -> None:
