@@ -81,7 +81,7 @@ class ClusterCheck:
         controller does not know its record store, as it never led.
         """
         new = self._new_cluster
-        new.knocked(f"{peer.peer} belongs to the record store {theirs}")
+        new.note_evidence(f"{peer.peer} belongs to the record store {theirs}")
         return Reply(ResponseCode.OTHER_CLUSTER, new.reason) if new.is_awaited else None
 
     def checked(

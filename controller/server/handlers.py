@@ -171,7 +171,7 @@ class Handlers:
             beat.names, beat.heartbeat, self._context.clock_ns()
         )
         if not self._context.cluster_id:
-            self._new_cluster.knocked_by(
+            self._new_cluster.note_broker(
                 beat.names, beat.heartbeat.broker_id, peer.peer
             )
         leader = self._context.leader
@@ -205,7 +205,7 @@ class Handlers:
             )
         if not self._context.cluster_id:
             if register is not None:
-                self._new_cluster.knocked_by(names, register.broker_id, peer.peer)
+                self._new_cluster.note_broker(names, register.broker_id, peer.peer)
             refused = await self._new_cluster.refusal(leader, asked.command)
             if refused is not None:
                 return refused

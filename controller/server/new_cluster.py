@@ -2,9 +2,9 @@
 When a controller begins a new cluster in an empty record store. For one event loop.
 
 An empty record store is that of a new cluster, or what is left of a lost one: then its
-brokers have ids and epochs that would be given again. Whoever tells an id or the UUID
-of a record store to an empty one is evidence of the second, and nothing begins while it
-is there, until an operator says that this is a new cluster.
+brokers have ids and epochs that would be given again. A broker that tells an id or the
+UUID of a record store to an empty one is evidence of the second, and nothing begins
+while it is there, until an operator says that this is a new cluster.
 
 Source: docs/identity.md, *The identity of the controllers*.
 """
@@ -26,7 +26,7 @@ from pystore.remoting.reply import Reply
 
 __all__ = ["NewCluster"]
 
-_KNOCKS_NS = 60 * 1_000_000_000
+_EVIDENCE_NS = 60 * 1_000_000_000
 _EMPTY = (
     "the record store is empty: restore or rebuild it (`pystore admin rebuildSet`), or "
     "start once with --new-cluster if this is a new cluster"
@@ -76,7 +76,7 @@ class NewCluster:
         self._said = ""
         context.cluster_id = found
 
-    def knocked(self, who: str) -> None:
+    def note_evidence(self, who: str) -> None:
         """
         Takes note of evidence of an older cluster: a broker that has an id or a UUID.
         """
@@ -86,13 +86,13 @@ class NewCluster:
         if self.is_awaited:
             self._tell()
 
-    def knocked_by(self, names: SetKey, broker_id: int, peer: str) -> None:
+    def note_broker(self, names: SetKey, broker_id: int, peer: str) -> None:
         """
         Takes note of a broker that tells its id.
         """
         if not self._context.cluster_id:
             cluster, name = names
-            self.knocked(f"{peer} is broker {broker_id} of set {name} of {cluster}")
+            self.note_evidence(f"{peer} is broker {broker_id} of set {name} of {cluster}")
 
     async def refusal(self, leader: LeaderTerm, command: Command) -> Reply | None:
         """
@@ -125,7 +125,7 @@ class NewCluster:
         if self._lost:
             return f"{_EMPTY}; this controller led over that of {self._lost}"
         told_ns = self._evidence_ns
-        if told_ns is None or self._context.clock_ns() - told_ns > _KNOCKS_NS:
+        if told_ns is None or self._context.clock_ns() - told_ns > _EVIDENCE_NS:
             return ""
         return f"{_EMPTY}; {self._evidence}"
 
@@ -165,7 +165,7 @@ class NewCluster:
         return await run(CallKind.OTHER, begun_cluster, store, term, bits, cluster_id)
 
     def _tell(self) -> None:
-        # Brokers knock each second: one line is enough until the reason is another.
+        # Brokers ask each second: one line is enough until the reason is another.
         if not self._said:
             self._said = self.reason
             self._context.say(f"no cluster begins: {self._said}")
