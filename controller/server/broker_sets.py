@@ -68,10 +68,12 @@ class CommandOutcome:
     Attributes:
         decision: as committed.
         state: of the set after it.
+        before: of the set when it was decided.
     """
 
     decision: CommandResult
     state: SetState
+    before: SetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +257,21 @@ class BrokerSets:
         self._wake.set()
         return await answer
 
-    def _require_space(self) -> None:
+    @property
+    def has_space(self) -> bool:
         """
-        Refuses what makes the records grow for good: elections and changes of the known
-        sets need the rest.
+        Whether the records may grow: elections and changes of the known sets need the
+        rest.
         """
         space = self.space
-        if space is not None and space.used * _USED_MAX > space.size:
+        return space is None or space.used * _USED_MAX <= space.size
+
+    def _require_space(self) -> None:
+        """
+        Refuses what makes the records grow for good.
+        """
+        space = self.space
+        if space is not None and not self.has_space:
             raise FullError(
                 f"the record store has {space.used} of {space.size} bytes in use: new "
                 "sets and new ids are refused until the controller starts with a "
@@ -318,12 +328,12 @@ class BrokerSets:
     def _decided(self, asked: Sequence[_Asked]) -> _Round:
         found = _Round()
         for one in asked:
-            state = found.after.get(one.names) or self.state(one.names)
+            state = before = found.after.get(one.names) or self.state(one.names)
             decision = decide(state, one.command, self._facts_of(state))
             if isinstance(decision, Accepted) and decision.events:
                 state = apply_all(state, decision.events)
                 found.after[one.names] = state
-            found.outcomes.append((one, CommandOutcome(decision, state)))
+            found.outcomes.append((one, CommandOutcome(decision, state, before)))
         return found
 
     async def _carry_out(self, found: _Round) -> None:

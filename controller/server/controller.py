@@ -29,10 +29,12 @@ from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.notifications import Notification
 from pystore.controller.server.notifier import NotificationSender
 from pystore.controller.server.pause_detector import PauseDetector
+from pystore.controller.server.set_events import log_event
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
 from pystore.controller.server.watchdog import Watchdog
 from pystore.errors import PystoreError
+from pystore.events.event import Event
 from pystore.records.record_store import RecordStore
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
 from pystore.remoting.command import RemotingCommand
@@ -53,6 +55,7 @@ class Controller:
         settings: from file and command line.
         open_store: opens a session with the record store; may block.
         say: receives one line for people.
+        tell: receives each event; the default writes it to `LOGGER`.
         clock_ns: boot time, the clock of the terms.
         draw: randomness for pauses.
         waking_ns: a clock that advances while the process is paused (`PauseDetector`).
@@ -70,12 +73,14 @@ class Controller:
         open_store: Callable[[], RecordStore],
         say: Callable[[str], object],
         *,
+        tell: Callable[[Event], object] = log_event,
         clock_ns: Callable[[], int] = boottime_ns,
         draw: random.Random | None = None,
         waking_ns: Callable[[], int] = boottime_ns,
         end: Callable[[str], object] | None = None,
     ) -> None:
         self._end = end
+        self._tell = tell
         kept = DynamicConfig(settings, say)
         self.context = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address
@@ -165,6 +170,8 @@ class Controller:
             clock_ns=context.clock_ns,
             draw=context.draw,
             say=context.say,
+            tell=self._tell,
+            address=context.address,
             pause_detector=PauseDetector(self._waking_ns),
             threads=context.threads,
         )

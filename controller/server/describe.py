@@ -6,7 +6,7 @@ Source: RMQ-R271; docs/operations.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from pystore.controller.decide.election_policy import is_filling
 from pystore.controller.model.events import MasterElected
@@ -29,7 +29,6 @@ def set_details(
     refusal: NotedRefusal | None,
     space: StoreSpace | None,
     pending: Iterable[str],
-    history: Iterable[Mapping[str, object]],
 ) -> bytes:
     """
     Returns the body.
@@ -41,7 +40,6 @@ def set_details(
         refusal: the last one.
         space: of the record store; ``None``: it has no largest size.
         pending: the commands that are not committed yet.
-        history: the last decisions.
     """
     master = state.master
     return render_body(
@@ -77,7 +75,6 @@ def set_details(
             },
             "losses": _losses(state.losses),
             "brokers": [_broker(state, facts, one) for one in state.replicas],
-            "history": list(history),
         }
     )
 

@@ -14,11 +14,11 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 
-from pystore.controller.model.commands import ApplyId, Elect, Register, Trigger
+from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
 from pystore.controller.model.limits import CONNECTION_BROKERS_MAX, check_fields
-from pystore.controller.model.state import LossRange, SetKey
+from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.controller.protocol.server_codec_answers import (
@@ -33,7 +33,6 @@ from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_codec import heartbeat_of
-from pystore.controller.server.last_refusals import RefusalLines
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
@@ -53,6 +52,7 @@ from pystore.remoting.controller_headers import (
 from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import MissingField, decode_fields, encode_fields
 from pystore.remoting.operator_headers import (
+    BrokerSetEventsRequest,
     DescribeBrokerSetRequest,
     ElectUncleanRequest,
 )
@@ -100,7 +100,6 @@ class Handlers:
         self._context = context
         self._others = others
         self._deaths = deaths
-        self._refusals = RefusalLines(context.say)
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
         self._clusters: dict[Connection, SetKey] = {}
@@ -119,6 +118,7 @@ class Handlers:
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._update_config,
             RequestCode.GET_CONTROLLER_CONFIG: self._config,
             RequestCode.DESCRIBE_BROKER_SET: self._describe,
+            RequestCode.BROKER_SET_EVENTS: self._events,
             RequestCode.ELECT_UNCLEAN: self._elect_unclean,
             RequestCode.TRANSFER_CONTROLLER: self._transfer,
             RequestCode.EXPORT_SETS: self._sets.export,
@@ -212,16 +212,6 @@ class Handlers:
         outcome = await leader.ask(names, asked.command, peer.peer)
         if register is not None:
             self._registered(names, register, peer, outcome)
-        if isinstance(outcome.decision, Rejected) and isinstance(
-            asked.command, Register | ApplyId
-        ):
-            self._refusals.note(
-                names,
-                asked.command.broker_id,
-                outcome.decision,
-                peer.peer,
-                self._context.clock_ns(),
-            )
         return answer(asked.command, outcome.decision, outcome.state)
 
     def _may_register(self, names: SetKey, one: Register, peer: Connection) -> bool:
@@ -282,20 +272,23 @@ class Handlers:
     async def _describe(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
         header = decode_fields(DescribeBrokerSetRequest, request.ext_fields)
-        name, cluster = header.broker_name, header.cluster_name
-        names = (cluster, name) if cluster else self._named(leader, name, peer)
+        names = self._asked(leader, header, peer)
         if not leader.sets.state(names).version:
-            return Reply(
-                ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
-                f"broker set {name} does not exist",
-            )
+            return _absent(header.broker_name)
         return Reply(body=leader.describe(names))
+
+    async def _events(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        header = decode_fields(BrokerSetEventsRequest, request.ext_fields)
+        names = self._asked(leader, header, peer)
+        if not leader.sets.state(names).version:
+            return _absent(header.broker_name)
+        return Reply(body=b"\n".join(await leader.history.read(names)))
 
     async def _elect_unclean(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
         header = decode_fields(ElectUncleanRequest, request.ext_fields)
-        name, cluster = header.broker_name, header.cluster_name
-        names = (cluster, name) if cluster else self._named(leader, name, peer)
+        names = self._asked(leader, header, peer)
         command = Elect(Trigger.OPERATOR, header.broker_id, is_unclean=True)
         before = leader.sets.state(names)
         decision, facts = leader.foresee(names, command)
@@ -310,11 +303,6 @@ class Handlers:
             for one in decision.events
             if isinstance(one.change, MasterElected)
         )
-        if header.is_confirmed:
-            self._context.say(
-                f"{peer.peer} elects broker {header.broker_id} of set {name} of "
-                f"cluster {names[0]} unclean: {_losses_text(elected.losses)}"
-            )
         return Reply(
             body=unclean_details(before, facts, elected, is_done=header.is_confirmed)
         )
@@ -373,6 +361,16 @@ class Handlers:
             return asked.cluster, asked.name
         return self._named(leader, asked.name, peer)
 
+    def _asked(
+        self,
+        leader: LeaderTerm,
+        header: DescribeBrokerSetRequest | BrokerSetEventsRequest | ElectUncleanRequest,
+        peer: Connection,
+    ) -> SetKey:
+        if header.cluster_name:
+            return header.cluster_name, header.broker_name
+        return self._named(leader, header.broker_name, peer)
+
     def _named(self, leader: LeaderTerm, name: str, peer: Connection) -> SetKey:
         """
         Returns the set of a request without a cluster: the set of the requester, or the
@@ -390,9 +388,11 @@ class Handlers:
         return (clusters[0] if clusters else ""), name
 
 
-def _losses_text(losses: tuple[LossRange, ...]) -> str:
-    ranges = (f"bytes {one.start} to {one.end}" for one in losses)
-    return f"{' and '.join(ranges) or 'nothing'} may be lost"
+def _absent(name: str) -> Reply:
+    return Reply(
+        ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+        f"broker set {name} does not exist",
+    )
 
 
 def _refusing(

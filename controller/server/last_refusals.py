@@ -1,6 +1,6 @@
 """
 The last refusal of each set: kept in its record, but not with one commit per refusal.
-And a line for people about each refused broker, but not one per request.
+And how often a refusal is told to people: not once per request.
 
 Source: RMQ-R271.
 """
@@ -8,56 +8,68 @@ Source: RMQ-R271.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from typing import TypeVar
 
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.state import NotedRefusal, SetKey, SetState
-from pystore.remoting.codes import ResponseCode
 
-__all__ = ["LastRefusals", "RefusalLines"]
+__all__ = ["LastRefusals", "RefusalRate"]
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 _EVERY_NS = 10 * 1_000_000_000
 """The shortest interval between two commits of refusals of one set."""
 
 
-_LINE_EVERY_NS = 60 * 1_000_000_000
-_LINES_MAX = 1024
+_TOLD_EVERY_NS = 60 * 1_000_000_000
+_TOLD_MAX = 1024
 
 
-class RefusalLines:
+class RefusalRate:
     """
-    The lines about brokers whose registration or id is refused: an operator would see
-    only a set that is not known. One thread.
-
-    Args:
-        say: receives one line for people: for each broker and code one a minute.
+    How often a refusal is told: a broker that repeats its request each second fills
+    neither the log nor the history. One thread.
     """
 
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say = say
-        self._said_ns: OrderedDict[tuple[SetKey, int, ResponseCode], int] = (
-            OrderedDict()
-        )
+    def __init__(self) -> None:
+        self._told_ns: OrderedDict[tuple[object, ...], int] = OrderedDict()
+        self._last: OrderedDict[SetKey, str] = OrderedDict()
 
-    def note(
-        self, key: SetKey, broker_id: int, found: Rejected, requester: str, now_ns: int
-    ) -> None:
+    def is_due(self, key: SetKey, found: Rejected, requester: str, now_ns: int) -> bool:
         """
-        Takes note of a refusal.
+        Returns whether to tell a refusal: not the same one as the last of its set, and
+        one a minute of each code for a broker and a host.
+
+        Args:
+            key: of the set.
+            found: the refusal.
+            requester: its address; empty: the controller itself.
+            now_ns: boot time.
         """
-        kind = key, broker_id, found.code
-        said_ns = self._said_ns.get(kind)
-        if said_ns is not None and now_ns - said_ns < _LINE_EVERY_NS:
-            return
-        self._said_ns[kind] = now_ns
-        self._said_ns.move_to_end(kind)
-        if len(self._said_ns) > _LINES_MAX:
-            self._said_ns.popitem(last=False)
-        cluster, name = key
-        self._say(
-            f"{requester}: broker {broker_id} of set {name} of cluster {cluster} is "
-            f"refused, {found.code.value} {found.code.name}: {found.reason}"
-        )
+        if self._last.get(key) == found.reason:
+            return False
+        host = requester.rpartition(":")[0]
+        kind = key, host, min(found.broker_ids, default=0), found.code
+        told_ns = self._told_ns.get(kind)
+        if told_ns is not None and now_ns - told_ns < _TOLD_EVERY_NS:
+            return False
+        _keep(self._told_ns, kind, now_ns)
+        _keep(self._last, key, found.reason)
+        return True
+
+    def changed(self, key: SetKey) -> None:
+        """
+        Takes note of a change of a set: what is refused after it is told again.
+        """
+        self._last.pop(key, None)
+
+
+def _keep(some: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    some[key] = value
+    some.move_to_end(key)
+    if len(some) > _TOLD_MAX:
+        some.popitem(last=False)
 
 
 class LastRefusals:

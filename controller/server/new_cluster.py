@@ -92,7 +92,9 @@ class NewCluster:
         """
         if not self._context.cluster_id:
             cluster, name = names
-            self.note_evidence(f"{peer} is broker {broker_id} of set {name} of {cluster}")
+            self.note_evidence(
+                f"{peer} is broker {broker_id} of set {name} of {cluster}"
+            )
 
     async def refusal(self, leader: LeaderTerm, command: Command) -> Reply | None:
         """

@@ -15,11 +15,13 @@ from pystore.records.ops import check_key
 
 __all__ = [
     "CLUSTER",
+    "HISTORY",
     "LEADER",
     "PEERS",
     "PROOF",
     "SETS",
     "SETTINGS",
+    "history_key",
     "names_of",
     "peer_key",
     "set_key",
@@ -27,6 +29,9 @@ __all__ = [
 
 CLUSTER = "controller/cluster"
 """The identity of this record store, made by the first controller that led."""
+
+HISTORY = "controller/hist/"
+"""The last events of each set; as long as `SETS`, so each set has a key."""
 
 LEADER = "controller/leader"
 """The controller that holds it leads; its value is the address of the leader."""
@@ -54,6 +59,16 @@ def set_key(cluster: str, name: str) -> str:
     key = f"{SETS}{_escaped(cluster)}/{_escaped(name)}"
     check_key(key)
     return key
+
+
+def history_key(cluster: str, name: str) -> str:
+    """
+    Returns the key of the events of a set.
+
+    Raises:
+        InvalidError: as `set_key`.
+    """
+    return HISTORY + set_key(cluster, name).removeprefix(SETS)
 
 
 def names_of(key: str) -> tuple[str, str]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
+from pystore.clocks import wall_ms
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.authority import LEASE_MS, Authority
 from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
@@ -26,10 +26,11 @@ from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.describe import set_details
-from pystore.controller.server.history import ChangeHistory
-from pystore.controller.server.last_refusals import LastRefusals
+from pystore.controller.server.last_refusals import LastRefusals, RefusalRate
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
+from pystore.controller.server.set_events import set_events
+from pystore.controller.server.set_history import SetHistory
 from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.controller.server.sweep import SilentBrokers, due_commands
 from pystore.errors import (
@@ -39,6 +40,7 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from pystore.events.event import Event
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
 from pystore.replicaset import Member
@@ -74,13 +76,15 @@ class LeaderTerm:
         clock_ns: boot time.
         draw: randomness for pauses.
         say: receives one line for people.
+        tell: receives each event.
+        address: of this controller.
         pause_detector: detects that this process was paused.
         threads: of the calls to the store.
 
     Attributes:
         sets: of the term.
         authority: of the term.
-        history: the decisions of this term.
+        history: of the sets.
     """
 
     def __init__(
@@ -94,6 +98,8 @@ class LeaderTerm:
         clock_ns: Callable[[], int],
         draw: random.Random,
         say: Callable[[str], object],
+        tell: Callable[[Event], object],
+        address: str,
         pause_detector: PauseDetector,
         threads: StoreThreads,
     ) -> None:
@@ -102,7 +108,9 @@ class LeaderTerm:
             store, authority.term, self.facts, self._note, say, threads=threads
         )
         self._threads = threads
-        self.history = ChangeHistory(lambda: time.time_ns() // 1_000_000)
+        self.history = SetHistory(
+            store, authority.term, threads, lambda: self.sets.has_space
+        )
         self._store = store
         self._liveness = liveness
         self._settings = settings
@@ -110,6 +118,8 @@ class LeaderTerm:
         self._clock_ns = clock_ns
         self._draw = draw
         self._say = say
+        self._tell = tell
+        self._address = address
         self._leases = Leases(authority)
         self._silent = SilentBrokers()
         self._urgent: set[SetKey] = set()
@@ -121,6 +131,7 @@ class LeaderTerm:
         self._said = ""
         self._gives_up = asyncio.Event()
         self._refusals = LastRefusals()
+        self._refusal_rate = RefusalRate()
         self._pause_detector = pause_detector
         self._warm_at_ns = 0
 
@@ -162,6 +173,7 @@ class LeaderTerm:
                 self._hand_over(),
                 self._watch_calls(),
                 self._pause_detector.run(),
+                self.history.run(),
             )
         ]
         try:
@@ -210,7 +222,6 @@ class LeaderTerm:
             refusal=self._refusals.last(state),
             space=self.sets.space,
             pending=(type(one).__name__ for one in self.sets.pending(names)),
-            history=self.history.rows(names),
         )
 
     def foresee(self, names: SetKey, command: Command) -> tuple[CommandResult, Facts]:
@@ -239,7 +250,7 @@ class LeaderTerm:
         """
         self.require_proof()
         outcome = await self.sets.ask(names, command)
-        self.history.note(requester, command, outcome.decision, outcome.state)
+        self._report(names, command, outcome, requester)
         if requester and isinstance(outcome.decision, Rejected):
             refusal = self._refusals.note(
                 outcome.state, outcome.decision, self._clock_ns()
@@ -251,6 +262,34 @@ class LeaderTerm:
                 "this controller cannot prove any more that it leads; ask again"
             )
         return outcome
+
+    def _report(
+        self, names: SetKey, command: Command, outcome: CommandOutcome, requester: str
+    ) -> None:
+        """
+        Tells what a command changed, or that it is refused.
+        """
+        decision = outcome.decision
+        if not isinstance(decision, Rejected):
+            if not decision.events:
+                return
+            self._refusal_rate.changed(names)
+        elif not self._refusal_rate.is_due(
+            names, decision, requester, self._clock_ns()
+        ):
+            return
+        for event in set_events(
+            outcome.before,
+            command,
+            decision,
+            requester,
+            controller=self._address,
+            time_ms=wall_ms(),
+        ):
+            self._tell(event)
+            if outcome.state.version:
+                # A set that never existed has no history.
+                self.history.note(event)
 
     def require_proof(self) -> None:
         """

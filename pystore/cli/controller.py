@@ -23,6 +23,7 @@ from pystore.controller.server.config import (
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
+from pystore.events.event import Event
 from pystore.fs.toml_file import read_toml_text
 from pystore.rocketmq.properties_file import read_properties_file
 
@@ -109,7 +110,10 @@ def controller(config: Path | None, **options: str | None) -> int:
         # Threads that stand still would keep any other end waiting.
         os._exit(UNFINISHED)
 
-    node = Controller(settings, open_store, lines.say, end=end)
+    def tell(event: Event) -> None:
+        lines.say(f"{event.subject}: {event.text}")
+
+    node = Controller(settings, open_store, lines.say, tell=tell, end=end)
 
     def ready(address: str) -> None:
         click.echo(f"pystore controller listens on {address}")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from pystore.text import json_keys
+
 __all__ = ["Event", "event_fields", "json_line"]
 
 
@@ -48,11 +50,8 @@ def event_fields(event: Event) -> dict[str, Any]:
     Returns what an event tells a program: its attributes under their names in camel
     case (without the time), which JSON can hold.
     """
-    return {
-        _camel(one.name): getattr(event, one.name)
-        for one in fields(event)
-        if one.name != "time_ms"
-    }
+    names = (one.name for one in fields(event) if one.name != "time_ms")
+    return json_keys({name: getattr(event, name) for name in names})
 
 
 def json_line(event: Event) -> str:
@@ -72,8 +71,3 @@ def json_line(event: Event) -> str:
         },
         ensure_ascii=False,
     )
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(map(str.capitalize, rest))

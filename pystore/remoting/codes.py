@@ -121,6 +121,7 @@ class RequestCode(IntEnum):
     ELECT_UNCLEAN = 7107
     EXPORT_SETS = 7108
     IMPORT_SET = 7109
+    BROKER_SET_EVENTS = 7110
     HAND_OVER = 7201
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pystore.remoting.fields import Int32, Int64
 
 __all__ = [
+    "BrokerSetEventsRequest",
     "ChangeBrokerRequest",
     "ChangeElectionsRequest",
     "DeleteBrokerSetRequest",
@@ -144,6 +145,17 @@ class ImportSetRequest:
     """
 
     cluster_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSetEventsRequest:
+    """
+    7110: asks for the last events of a set; an empty cluster: the only one with that
+    set. The body of the answer has one event a line, as JSON, oldest first.
+    """
+
+    broker_name: str
+    cluster_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from lib.imports import MODULES, ROOT, import_edges, imports_of
 FLOORS = {
     "pystore.clocks": 0,
     "pystore.errors": 0,
-    "pystore.events": 0,
     "pystore.stored_names": 0,
     "pystore.text": 0,
     "pystore.bindings": 1,
+    "pystore.events": 1,
     "pystore.fs": 1,
     "pystore.replicaset": 1,
     "pystore.epochs": 2,

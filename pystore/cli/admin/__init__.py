@@ -12,8 +12,9 @@ from pystore.cli.admin.controllers import (
     transfer_controller,
     update_controller_config,
 )
-from pystore.cli.admin.describe import describe_broker_set, get_broker_set_history
+from pystore.cli.admin.describe import describe_broker_set
 from pystore.cli.admin.epochs import get_broker_epoch
+from pystore.cli.admin.events import events
 from pystore.cli.admin.policy import (
     change_broker,
     change_elections,
@@ -61,7 +62,7 @@ for command in (
     clean_broker_metadata,
     get_broker_epoch,
     describe_broker_set,
-    get_broker_set_history,
+    events,
     change_broker,
     change_elections,
     readmit_broker,

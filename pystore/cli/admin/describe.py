@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -23,7 +22,7 @@ from pystore.remoting.json_body import parse_body, read_object
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.text import count_text, size_text
 
-__all__ = ["describe_broker_set", "get_broker_set_history", "show_unclean"]
+__all__ = ["describe_broker_set", "show_unclean"]
 
 _controllers = addresses_option(
     "-a",
@@ -58,7 +57,6 @@ def describe_broker_set(
     replica other than a learner is not in sync.
     """
     found = _found(controllers, name, cluster)
-    found.pop("history", None)
     if as_json:
         echo_json(found)
     else:
@@ -143,38 +141,6 @@ def _refusal_text(refusal: dict[str, Any] | None) -> str:
 
 def _ids_text(ids: list[int]) -> str:
     return ", ".join(map(str, ids)) or "-"
-
-
-@click.command(
-    "getBrokerSetHistory",
-    short_help="Show the last decisions about a set.",
-    epilog="\b\nExample:\n  pystore admin getBrokerSetHistory -a 127.0.0.1:9878 "
-    "-bn broker-a\n",
-)
-@_controllers
-@set_option
-@cluster_option
-@json_option
-def get_broker_set_history(
-    controllers: tuple[str, ...], *, name: str, cluster: str, as_json: bool
-) -> int:
-    """
-    Print the last 32 decisions about a set, with refusals: time, epoch, version,
-    requester. The leading controller keeps them in memory during its term.
-    """
-    rows = _found(controllers, name, cluster).get("history", [])
-    if as_json:
-        echo_json({"brokerName": name, "history": rows})
-        return DONE
-    for one in rows:
-        at = datetime.fromtimestamp(one["atMillis"] / 1000, UTC)
-        what = one.get("refusal") or one["event"]
-        head = f"{at:%Y-%m-%d %H:%M:%S}Z  epoch {one['epoch']:<4}"
-        version = f"version {one['version']}" if "version" in one else "refused"
-        click.echo(f"{head}  {version:<12}  {one['askedBy']:<21}  {what}")
-    if not rows:
-        click.echo("no decisions since this controller became the leader")
-    return DONE
 
 
 def show_unclean(body: bytes, *, as_json: bool) -> int:

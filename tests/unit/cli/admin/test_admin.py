@@ -193,17 +193,20 @@ async def _cleans(address: str, brokers: list[SpokenBroker]) -> None:
     while (await _json("describeBrokerSet", *at, *name))["brokers"][2]["alive"]:
         await asyncio.sleep(0.02)
     assert [3] == (await _json(*clean))["brokerIds"]
-    rows = (await _json("getBrokerSetHistory", *at, *name))["history"]
-    events = [row["event"].split()[0] for row in rows]
+    rows = (await _json("events", *at, "set"))["events"]
+    events = [row.get("change") for row in rows]
     assert ["MasterElected", "SetChanged"] == [
         one for one in events if one in ("MasterElected", "SetChanged")
     ][:2]
     assert "BrokersCleaned" == events[-1]
-    refused = [row["refusal"] for row in rows if row["event"] == "Refused"]
-    assert any(one.startswith("2012: ") for one in refused), refused
+    refused = [row["code"] for row in rows if row["event"] == "SetCommandRefused"]
+    assert 2012 in refused, rows
     assert rows[0]["askedBy"].startswith("127.0.0.1:"), rows
-    text = (await _command("getBrokerSetHistory", *at, *name)).stdout
+    text = (await _command("events", *at, "set")).stdout
     assert len(rows) == len(text.splitlines())
+    assert (
+        f"broker 3 removed from the set (Clean, asked by {rows[-1]['askedBy']})" in text
+    )
 
 
 async def _deletes(address: str, brokers: list[SpokenBroker]) -> None:
@@ -269,8 +272,14 @@ async def _elects_unclean(address: str, brokers: list[SpokenBroker]) -> None:
     assert (True, [lost]) == (found["elected"], found["losses"])
     after = await _json("describeBrokerSet", *at, exit_code=1)
     assert (3, [lost]) == (after["masterBrokerId"], after["losses"])
-    rows = (await _json("getBrokerSetHistory", *at))["history"]
-    assert "Elect by operator, unclean" == rows[-1]["command"]
+    rows = (await _json("events", *at[:2], "set"))["events"]
+    elected = next(
+        one
+        for one in rows
+        if one["event"] == "SetDegraded" and one["command"].endswith("unclean")
+    )
+    assert "broker 3 is master in epoch 3" in elected["text"]
+    assert "these bytes may be lost: 400 to 1,000 (unclean)" in elected["text"]
     assert "2011" in await _line(*elect, "--unclean", "--yes")
 
 

@@ -10,7 +10,7 @@ from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.state import NotedRefusal, SetState
-from pystore.controller.server.last_refusals import LastRefusals
+from pystore.controller.server.last_refusals import LastRefusals, RefusalRate
 from pystore.remoting.codes import ResponseCode
 
 SECOND = 1_000_000_000
@@ -56,3 +56,43 @@ def test_a_set_that_is_not_known_has_none() -> None:
 
     assert None is refusals.note(unknown, _refused("one"), 0)
     assert None is refusals.last(unknown)
+
+
+def test_a_repeated_refusal_is_told_again_only_after_a_change() -> None:
+    """
+    A set without an electable broker is looked at every few seconds, for days.
+    """
+    rate, key = RefusalRate(), ("c", "b")
+
+    assert rate.is_due(key, _refused("no"), "", 0)
+    assert not rate.is_due(key, _refused("no"), "", 999 * SECOND)
+    rate.changed(key)
+    assert rate.is_due(key, _refused("no"), "", 1000 * SECOND)
+
+
+def test_refusals_that_alternate_are_told_once_a_minute_for_a_broker_and_a_host() -> (
+    None
+):
+    """
+    Its port is another one with each connection.
+    """
+    rate, key = RefusalRate(), ("c", "b")
+    told = [
+        rate.is_due(key, _refused(f"reason {number}"), f"h:{number}", number * SECOND)
+        for number in range(120)
+    ]
+
+    assert [0, 60] == [number for number, one in enumerate(told) if one]
+    assert rate.is_due(key, _refused("x", 2), "h:1", 119 * SECOND)
+    assert rate.is_due(key, _refused("y"), "g:1", 119 * SECOND)
+
+
+def test_made_up_sets_take_no_memory() -> None:
+    """
+    What is kept is bounded.
+    """
+    rate = RefusalRate()
+    for number in range(3000):
+        rate.is_due(("c", f"b{number}"), _refused("no"), "h:1", 0)
+
+    assert len(rate._told_ns) == len(rate._last) == 1024
