@@ -46,6 +46,7 @@ FOREIGN = frozenset(
 """Settings of RocketMQ's controllers without a meaning here, besides those of jRaft."""
 
 _FIXED: dict[str, object] = {"is_fixed": True}
+_GIVEN: dict[str, object] = {"is_given": True}
 _BOUNDS = (1, (1 << 31) - 1)
 _DIGITS_MAX = 19
 
@@ -79,6 +80,7 @@ class ControllerConfig:
             learner, loses its id after this silence, in ms; 0: never.
         scan_inactive_master_interval: between two scans for sets without a master, in
             ms.
+        given: the names of the settings that file or command line give; no setting.
 
     Raises:
         InvalidError: an address to listen on is invalid.
@@ -104,6 +106,7 @@ class ControllerConfig:
     scan_inactive_master_interval: int = field(
         default=5000, metadata={"bounds": (100, 600_000)}
     )
+    given: frozenset[str] = field(default=frozenset(), metadata=_GIVEN, compare=False)
 
     def __post_init__(self) -> None:
         _listen_address("listen", self.listen)
@@ -156,7 +159,8 @@ class ControllerConfig:
                     "change the file and restart it"
                 )
             values[attribute] = parse(name, text)
-        return replace(self, **values)
+        given = self.given if is_running else self.given | texts.keys()
+        return replace(self, **values, given=given)
 
 
 class ConfigFile(NamedTuple):
@@ -360,6 +364,7 @@ def _parser(setting: Field[Any]) -> Callable[[str, str], object]:
 _FORM = {
     wire_name(one.name): (one.name, _parser(one), "is_fixed" in one.metadata)
     for one in fields(ControllerConfig)
+    if "is_given" not in one.metadata
 }
 
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from pystore.controller.liveness.heartbeats import Heartbeats
 from pystore.controller.model.state import SetKey
+from pystore.controller.server.controller_events import log_event
 from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.store_threads import StoreThreads
 from pystore.controller.server.term import LeaderTerm
+from pystore.events.event import Event
 from pystore.records.record_store import RecordStore
 from pystore.remoting.connection import Connection
 
@@ -30,6 +32,7 @@ class ControllerContext:
         clock_ns: boot time, the clock of the terms.
         draw: randomness for pauses.
         address: where brokers and controllers reach it; empty: it does not listen yet.
+        tell: receives each event.
         liveness: the heartbeats, also while it does not lead.
         connections: the open ones, by the number in which they were accepted.
         threads: of the calls to the record store.
@@ -44,6 +47,7 @@ class ControllerContext:
     clock_ns: Callable[[], int]
     draw: random.Random
     address: str = ""
+    tell: Callable[[Event], object] = log_event
     liveness: Heartbeats = field(init=False)
     connections: dict[int, Connection] = field(default_factory=dict)
     threads: StoreThreads = field(default_factory=StoreThreads)

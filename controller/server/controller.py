@@ -20,6 +20,7 @@ from pystore.controller.model.views import leadership_of
 from pystore.controller.protocol.cluster_id import cluster_id_fields
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.controller_events import log_event
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.handlers import Handlers
@@ -29,7 +30,6 @@ from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.notifications import Notification
 from pystore.controller.server.notifier import NotificationSender
 from pystore.controller.server.pause_detector import PauseDetector
-from pystore.controller.server.set_events import log_event
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
 from pystore.controller.server.watchdog import Watchdog
@@ -80,10 +80,9 @@ class Controller:
         end: Callable[[str], object] | None = None,
     ) -> None:
         self._end = end
-        self._tell = tell
         kept = DynamicConfig(settings, say)
         self.context = ControllerContext(
-            kept, say, clock_ns, draw or random.Random(), settings.address
+            kept, say, clock_ns, draw or random.Random(), settings.address, tell
         )
         self.names = EmbeddedNameServer(settings, clock_ns, say)
         self._new_cluster = NewCluster(self.context)
@@ -170,7 +169,7 @@ class Controller:
             clock_ns=context.clock_ns,
             draw=context.draw,
             say=context.say,
-            tell=self._tell,
+            tell=context.tell,
             address=context.address,
             pause_detector=PauseDetector(self._waking_ns),
             threads=context.threads,
@@ -256,5 +255,7 @@ async def _all(*works: Coroutine[None, None, None]) -> None:
         await asyncio.gather(*tasks)
     finally:
         for task in tasks:
-            task.cancel()
+            # A second cancellation would interrupt its clean-up.
+            if not task.cancelling():
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 
+from pystore.clocks import wall_ms
 from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
@@ -30,6 +31,7 @@ from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
 from pystore.controller.server.cluster_check import ClusterCheck
 from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.controller_events import SettingsChanged
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_codec import heartbeat_of
@@ -319,25 +321,39 @@ class Handlers:
         leader.give_up()
         return Reply()
 
-    async def _update_config(self, request: RemotingCommand, _: Connection) -> Reply:
+    async def _update_config(self, request: RemotingCommand, peer: Connection) -> Reply:
         texts = parse_properties_text(request.body.decode(), "the body of 1009")
         locked = sorted(_LOCKED & texts.keys())
         if locked:
             return Reply(
                 ResponseCode.NO_PERMISSION, f"{', '.join(locked)} cannot be changed"
             )
-        if texts:
-            await self._context.threads.run(
-                CallKind.OTHER, self._context.settings.change, self._session(), texts
-            )
-        return Reply()
+        if not texts:
+            return Reply()
+        change = SettingsChanged(
+            time_ms=wall_ms(),
+            controller=self._context.address,
+            asked_by=peer.peer,
+            settings=texts,
+        )
+        differences = await self._context.threads.run(
+            CallKind.OTHER,
+            self._context.settings.change,
+            self._session(),
+            texts,
+            change.author,
+        )
+        self._context.tell(change)
+        return Reply(remark="; ".join(differences))
 
     async def _config(self, _: RemotingCommand, __: Connection) -> Reply:
         store = self._context.store
         if store is not None:
             read = self._context.settings.read
             await self._context.threads.run(CallKind.OTHER, read, store)
-        return Reply(body=properties_text(shown(self._context.settings.now)).encode())
+        settings = self._context.settings
+        notes = "".join(f"# {one}\n" for one in settings.differences)
+        return Reply(body=(notes + properties_text(shown(settings.now))).encode())
 
     # -- finding the set --------------------------------------------------------
 

@@ -23,6 +23,8 @@ _EVERY_NS = 10 * 1_000_000_000
 
 
 _TOLD_EVERY_NS = 60 * 1_000_000_000
+_LASTS_NS = 4 * 1_000_000_000
+_SAME_EVERY_NS = 3600 * 1_000_000_000
 _TOLD_MAX = 1024
 
 
@@ -34,12 +36,14 @@ class RefusalRate:
 
     def __init__(self) -> None:
         self._told_ns: OrderedDict[tuple[object, ...], int] = OrderedDict()
-        self._last: OrderedDict[SetKey, str] = OrderedDict()
+        self._last: OrderedDict[SetKey, tuple[str, int]] = OrderedDict()
+        self._own: OrderedDict[SetKey, tuple[str, int]] = OrderedDict()
 
     def is_due(self, key: SetKey, found: Rejected, requester: str, now_ns: int) -> bool:
         """
-        Returns whether to tell a refusal: not the same one as the last of its set, and
-        one a minute of each code for a broker and a host.
+        Returns whether to tell a refusal: one a minute of each code for a broker and a
+        host, and one an hour if it is the same as the last one of its set. One of a
+        command of the controller itself is told once it has lasted for some seconds.
 
         Args:
             key: of the set.
@@ -47,7 +51,10 @@ class RefusalRate:
             requester: its address; empty: the controller itself.
             now_ns: boot time.
         """
-        if self._last.get(key) == found.reason:
+        reason, said_ns = self._last.get(key, ("", 0))
+        if reason == found.reason and now_ns - said_ns < _SAME_EVERY_NS:
+            return False
+        if not requester and not self._lasts(key, found.reason, now_ns):
             return False
         host = requester.rpartition(":")[0]
         kind = key, host, min(found.broker_ids, default=0), found.code
@@ -55,14 +62,26 @@ class RefusalRate:
         if told_ns is not None and now_ns - told_ns < _TOLD_EVERY_NS:
             return False
         _keep(self._told_ns, kind, now_ns)
-        _keep(self._last, key, found.reason)
+        _keep(self._last, key, (found.reason, now_ns))
         return True
+
+    def _lasts(self, key: SetKey, reason: str, now_ns: int) -> bool:
+        """
+        Returns whether an own command is refused for some time: in a new set, or after
+        the begin of a term, the next one is not.
+        """
+        first, since_ns = self._own.get(key, ("", now_ns))
+        if first != reason:
+            _keep(self._own, key, (reason, now_ns))
+            return False
+        return now_ns - since_ns >= _LASTS_NS
 
     def changed(self, key: SetKey) -> None:
         """
         Takes note of a change of a set: what is refused after it is told again.
         """
         self._last.pop(key, None)
+        self._own.pop(key, None)
 
 
 def _keep(some: OrderedDict[_K, _V], key: _K, value: _V) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "PROOF",
     "SETS",
     "SETTINGS",
+    "SETTINGS_BY",
     "history_key",
     "names_of",
     "peer_key",
@@ -47,6 +48,9 @@ SETS = "controller/sets/"
 
 SETTINGS = "controller/settings"
 """The settings that an administrator changed while controllers ran."""
+
+SETTINGS_BY = "controller/settings-by"
+"""Who changed each of them, and when."""
 
 
 def set_key(cluster: str, name: str) -> str:

@@ -2,8 +2,8 @@
 The last events of each set, kept in the record store. For one event loop.
 
 A decision does not wait for its history: events are written a moment later, those of
-many sets in one commit, and at most once a second. So a controller that dies takes the
-events of its last second with it; its log has them. The next leader continues the
+many sets in one commit, and at most once a second. So a controller that is killed takes
+the events of its last second with it; its log has them. The next leader continues the
 history.
 
 Source: RMQ-R271; docs/operations.md, *What happened?*.
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from pystore.controller.model.state import SetKey
+from pystore.controller.server.controller_events import SetCommandRefused, SetFact
 from pystore.controller.server.record_keys import history_key
-from pystore.controller.server.set_events import SetCommandRefused, SetFact
 from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.errors import (
     ClosedError,
@@ -43,6 +44,7 @@ _LINE_BYTES_MAX = 4_096
 _SETS_AT_ONCE = 20  # with `_BYTES_MAX` each they fit a commit
 _DELAY_S = 0.2
 _EVERY_S = 0.8
+_FLUSH_S = 1.0
 _REFUSED = f'"event": "{SetCommandRefused.__name__}"'.encode()
 
 
@@ -117,6 +119,18 @@ class SetHistory:
                 self._pending.clear()
             await self._write_all()
             await asyncio.sleep(_EVERY_S)
+
+    async def flush(self) -> None:
+        """
+        Writes what is there, at the end of a term; for a moment only, since another
+        controller may lead already.
+        """
+        for names, lines in self._writing.items():
+            self._pending[names] = _last([*lines, *self._pending.get(names, [])])
+        with suppress(PystoreError, TimeoutError):
+            # The next leader has what was stored before.
+            async with asyncio.timeout(_FLUSH_S):
+                await self._write_all()
 
     async def _write_all(self) -> None:
         self._writing, self._pending = self._pending, {}

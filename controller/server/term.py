@@ -25,11 +25,11 @@ from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.config import ControllerConfig
+from pystore.controller.server.controller_events import set_events
 from pystore.controller.server.describe import set_details
 from pystore.controller.server.last_refusals import LastRefusals, RefusalRate
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
-from pystore.controller.server.set_events import set_events
 from pystore.controller.server.set_history import SetHistory
 from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.controller.server.sweep import SilentBrokers, due_commands
@@ -184,6 +184,7 @@ class LeaderTerm:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.history.flush()
 
     def give_up(self) -> None:
         """

@@ -103,7 +103,6 @@ RIM = {
     "pystore.controller.server.notifier",
     "pystore.controller.server.pause_detector",
     "pystore.controller.server.store_threads",
-    "pystore.controller.server.term",
     "pystore.controller.server.watchdog",
     "pystore.demo.failover",
     "pystore.demo.recorder",

@@ -44,6 +44,7 @@ SMALL = {
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",
     "ha/wire/checksum.py": "the call of the core, apart from the pure protocol",
     "pystore/__main__.py": "Python wants it by this name",
+    "pystore/cli/admin/events.py": "one command, apart from the others",
     "pystore/demo/zookeeper_root.py": "the one file of the demo that needs kazoo",
     "pystore/spark/export/job.py": "the one file of the export that needs PySpark",
 }

@@ -97,13 +97,23 @@ def get_controller_config(controllers: tuple[str, ...], *, as_json: bool) -> int
     }
     if as_json:
         tables = {one: parse_properties_text(text, one) for one, text in found.items()}
-        echo_json({"controllers": tables})
+        notes = {one: _notes(text) for one, text in found.items()}
+        echo_json({"controllers": tables, "notes": notes})
         return DONE
     for one, text in found.items():
         click.echo(f"controller {one}")
         rows = sorted(parse_properties_text(text, one).items())
         click.echo(pairs_text((f"  {name}", value or "-") for name, value in rows))
+        for note in _notes(text):
+            click.echo(f"  {note}")
     return DONE
+
+
+def _notes(text: str) -> list[str]:
+    """
+    Returns where changes differ from the configuration of a controller.
+    """
+    return [one[2:] for one in text.splitlines() if one.startswith("# ")]
 
 
 @click.command(
@@ -124,12 +134,18 @@ def update_controller_config(
     their records all take it, those of RocketMQ only if they are listed.
     """
     body = properties_text({key: value}).encode()
-    for one in controllers:
-        ask(one, RequestCode.UPDATE_CONTROLLER_CONFIG, body=body)
+    notes = {
+        one: ask(one, RequestCode.UPDATE_CONTROLLER_CONFIG, body=body).remark or ""
+        for one in controllers
+    }
     if as_json:
-        echo_json({"controllers": list(controllers), "key": key, "value": value})
-    else:
-        click.echo(f"{key}={value} at {', '.join(controllers)}")
+        told = {"controllers": list(controllers), "key": key, "value": value}
+        echo_json({**told, "notes": {one: it for one, it in notes.items() if it}})
+        return DONE
+    click.echo(f"{key}={value} at {', '.join(controllers)}")
+    for one, note in notes.items():
+        if note:
+            click.echo(f"{one}: {note}")
     return DONE
 
 

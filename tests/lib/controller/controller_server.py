@@ -26,6 +26,7 @@ from pystore.controller.protocol.extensions import (
 from pystore.controller.protocol.set_extensions import alter_set_fields
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.controller import Controller
+from pystore.events.event import Event
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.record_store import RecordStore
 from pystore.remoting.client import RemotingClient
@@ -65,6 +66,7 @@ class Running:
         said: what it said to people.
         client: an administrator.
         stores: the sessions that it opened.
+        told: its events.
         brokers: that speak with it; they end with the test.
     """
 
@@ -73,6 +75,7 @@ class Running:
     said: list[str]
     client: RemotingClient
     stores: list[RecordStore]
+    told: list[Event] = field(default_factory=list)
     brokers: list[SpokenBroker] = field(default_factory=list)
 
     async def ask(
@@ -121,7 +124,7 @@ async def running(
         waking_ns: a clock that advances while the process is paused.
         faults: of its records, called with the operation's name at each call.
     """
-    shared, said = space or MemorySpace(), list[str]()
+    shared, said, told = space or MemorySpace(), list[str](), list[Event]()
     stores: list[RecordStore] = []
     loop = asyncio.get_running_loop()
 
@@ -138,6 +141,7 @@ async def running(
         settings or ControllerConfig(listen="127.0.0.1:0"),
         opened,
         said.append,
+        tell=told.append,
         clock_ns=clock_ns,
         draw=random.Random(1),
         waking_ns=waking_ns,
@@ -149,7 +153,7 @@ async def running(
         if leads:
             await until(lambda: controller.leads or task.done())
         async with RemotingClient() as client:
-            at = Running(controller, places[0], said, client, stores)
+            at = Running(controller, places[0], said, client, stores, told)
             try:
                 yield at
             finally:

@@ -58,16 +58,31 @@ def test_a_set_that_is_not_known_has_none() -> None:
     assert None is refusals.last(unknown)
 
 
-def test_a_repeated_refusal_is_told_again_only_after_a_change() -> None:
+def test_a_repeated_refusal_is_told_once_an_hour_and_after_a_change() -> None:
     """
-    A set without an electable broker is looked at every few seconds, for days.
+    A broker with a wrong id asks each second, for days.
     """
     rate, key = RefusalRate(), ("c", "b")
 
-    assert rate.is_due(key, _refused("no"), "", 0)
-    assert not rate.is_due(key, _refused("no"), "", 999 * SECOND)
+    assert rate.is_due(key, _refused("no"), "h:1", 0)
+    assert not rate.is_due(key, _refused("no"), "h:1", 3599 * SECOND)
+    assert rate.is_due(key, _refused("no"), "h:1", 3600 * SECOND)
     rate.changed(key)
-    assert rate.is_due(key, _refused("no"), "", 1000 * SECOND)
+    assert rate.is_due(key, _refused("no"), "h:1", 3660 * SECOND)
+
+
+def test_an_own_command_that_is_refused_for_a_moment_is_not_told() -> None:
+    """
+    After the begin of a term no set has an electable broker yet.
+    """
+    rate, key = RefusalRate(), ("c", "b")
+
+    assert not rate.is_due(key, _refused("too early"), "", 0)
+    assert not rate.is_due(key, _refused("nobody"), "", 5 * SECOND)
+    rate.changed(key)
+    assert not rate.is_due(key, _refused("nobody"), "", 10 * SECOND)
+    assert rate.is_due(key, _refused("nobody"), "", 15 * SECOND)
+    assert not rate.is_due(key, _refused("nobody"), "", 20 * SECOND)
 
 
 def test_refusals_that_alternate_are_told_once_a_minute_for_a_broker_and_a_host() -> (

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pystore.controller.server.record_keys import LEADER, history_key
-from pystore.controller.server.set_events import (
+from pystore.controller.server.controller_events import (
     SetChangeCommitted,
     SetCommandRefused,
 )
+from pystore.controller.server.record_keys import LEADER, history_key
 from pystore.controller.server.set_history import (
     CHANGES_MAX,
     REFUSALS_MAX,
@@ -224,6 +224,30 @@ def test_a_record_store_without_space_takes_no_history() -> None:
                 while await history.read(SET):
                     await asyncio.sleep(0.01)
             assert [] == records.stored()
+
+    asyncio.run(main())
+
+
+def test_the_end_of_a_term_stores_what_is_there() -> None:
+    """
+    Also what was being written just then, and once.
+    """
+
+    async def main() -> None:
+        records = _Records()
+        store, term = records.led()
+        history = SetHistory(store, term, StoreThreads(), lambda: True)
+        history.note(_change(1))
+        history._writing, history._pending = history._pending, {}
+        history.note(_change(2))
+        await history.flush()
+        assert 2 == len(records.stored())
+        await history.flush()
+        assert [1, 2] == await _numbers(history)
+        records.faults = [Fault.UNREACHABLE]
+        history.note(_change(3))
+        await history.flush()
+        assert 2 == len(records.stored())
 
     asyncio.run(main())
 

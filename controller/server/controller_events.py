@@ -1,6 +1,6 @@
 """
-The events of a broker set, as its controller tells them: each change of its record, and
-each refusal.
+The events of a controller: each change of the record of a set, each refusal, and each
+change of settings.
 
 Source: RMQ-R271; docs/operations.md, *What happened?*.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from pystore.controller.model.apply import apply_all
@@ -35,6 +36,7 @@ __all__ = [
     "SetCommandRefused",
     "SetDegraded",
     "SetFact",
+    "SettingsChanged",
     "log_event",
     "set_events",
 ]
@@ -165,6 +167,37 @@ class SetCommandRefused(SetFact):
             f"{self.command}, asked by {self.asked_by}, is refused, {self.code} "
             f"{ResponseCode(self.code).name}: {self.reason}"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsChanged(ControllerEvent):
+    """
+    An administrator changed settings of all controllers.
+
+    Attributes:
+        asked_by: the address of the requester.
+        settings: the new values, by name.
+    """
+
+    asked_by: str
+    settings: dict[str, str]
+    level: ClassVar[int] = logging.WARNING
+
+    @property
+    def text(self) -> str:
+        """
+        The change and its requester.
+        """
+        told = ", ".join(f"{name}={one}" for name, one in self.settings.items())
+        return f"{self.asked_by} changed {told}"
+
+    @property
+    def author(self) -> str:
+        """
+        The requester and the time, to be kept.
+        """
+        at = datetime.fromtimestamp(self.time_ms / 1000, UTC)
+        return f"{self.asked_by} at {at:%Y-%m-%d %H:%M:%S}Z"
 
 
 def set_events(

@@ -1,5 +1,5 @@
 """
-The events of a set, with who asked.
+The events of a controller, with who asked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pystore.controller.model.events import (
 )
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
-from pystore.controller.server.set_events import (
+from pystore.controller.server.controller_events import (
     ControllerEvent,
     SetChangeCommitted,
     SetCommandRefused,
