@@ -329,11 +329,32 @@ static uint64_t sum_of(const ps_listing *list) {
   return sum;
 }
 
-/* The oldest segments that were listed and are gone: a writer deleted them. */
+static int32_t is_there(const ps_listing *list, uint64_t base) {
+  char path[PATH_SIZE];
+  int32_t file = open_segment(list, base, path);
+  if (file >= 0)
+    list->env->close(list->env->self, file);
+  return file != -ENOENT;
+}
+
+/* Drops the oldest segments that were listed and are gone: a writer deleted
+ * them. It begins with the oldest one, so where segments are gone by its work,
+ * the next one below is gone as well by now, though it was there a moment ago.
+ */
 static void drop_deleted(ps_listing *list) {
-  uint32_t gone = 0;
-  while (gone < list->count && list->items[gone].ill == PS_ILL_MISSING)
-    gone++;
+  uint32_t gone = list->count;
+  while (gone > 0) {
+    uint32_t first = gone; /* of the missing ones up to here */
+    while (first > 0 && list->items[first - 1].ill == PS_ILL_MISSING)
+      first--;
+    if (first == gone) {
+      gone--;
+      continue;
+    }
+    if (first == 0 || !is_there(list, list->items[first - 1].base))
+      break;
+    gone = first; /* a gap */
+  }
   if (gone == 0 || gone == list->count)
     return;
   list->count -= gone;

@@ -241,6 +241,51 @@ static void a_gap_in_one_listing_is_none(void) {
   }
 }
 
+static int32_t (*open_one)(void *self, const char *path, int32_t mode);
+static uint32_t removed_after; /* so many tries to open the first segment */
+static uint32_t removed;       /* segments, from the first one on */
+
+/* A writer deletes the oldest segments just after the first one was opened. */
+static int32_t open_and_remove(void *self, const char *path, int32_t mode) {
+  memory *fs = self;
+  int32_t file = open_one(self, path, mode);
+  if (strcmp(path, path_of(0)) == 0 && file >= 0 && removed_after > 0 &&
+      --removed_after == 0)
+    for (uint32_t i = 0; i < removed; i++)
+      CHECK(0, fs->env.remove(self, path_of((uint64_t)i * SEGMENT)));
+  return file;
+}
+
+static void segments_that_a_writer_deletes_meanwhile_are_no_gap(void) {
+  for (removed = 1; removed <= 4; removed++) {
+    store *s = full();
+    removed_after = 1;
+    open_one = s->fs->env.open;
+    s->fs->env.open = open_and_remove;
+    CHECK(PS_OK, store_open(s));
+    CHECK(0, removed_after);
+    if (removed > 1) { /* else it was there when it was looked for */
+      are_ill(s, NULL, 0);
+      CHECK((uint64_t)removed * SEGMENT, store_ends(s).min_offset);
+    }
+    CHECK(0, store_free(s));
+  }
+}
+
+/* Nor does a segment that is missing further up bring them back. */
+static void a_gap_above_deleted_segments_is_listed_alone(void) {
+  store *s = full();
+  lose(s, 3 * SEGMENT);
+  removed_after = 1;
+  removed = 2;
+  open_one = s->fs->env.open;
+  s->fs->env.open = open_and_remove;
+  CHECK(PS_OK, store_open(s));
+  are_ill(s, &(const uint64_t[2]){3 * SEGMENT, 4 * SEGMENT}, 1);
+  CHECK(2 * SEGMENT, store_ends(s).min_offset);
+  CHECK(0, store_free(s));
+}
+
 /* A file far away is no log with a hole of petabytes. */
 static void a_distant_segment_is_refused(void) {
   store *s = full();
@@ -261,4 +306,6 @@ CHECK_MAIN(CASE(a_missing_segment_hides_no_other),
            CASE(the_other_modes_refuse_it),
            CASE(an_empty_segment_behind_a_gap_is_not_ill),
            CASE(a_gap_in_one_listing_is_none),
+           CASE(segments_that_a_writer_deletes_meanwhile_are_no_gap),
+           CASE(a_gap_above_deleted_segments_is_listed_alone),
            CASE(a_distant_segment_is_refused))
