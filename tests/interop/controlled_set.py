@@ -71,13 +71,19 @@ class ControlledSet:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self._mqadmin = MqAdmin()
+        self._java = ""
+        self._restarting: list[subprocess.Popen[bytes]] = []
 
-    def start(self) -> None:
+    def start(self, *, has_controller: bool = False) -> None:
         """
         Starts all processes together, and returns when all brokers are in the set.
+
+        Args:
+            has_controller: one of RocketMQ runs already.
         """
         for address in self.controllers:
-            self.start_controller(address)
+            if not has_controller:
+                self.start_controller(address)
         brokers = [self._start_broker(address) for address in self.brokers]
         self._rig.run("start", "namesrv", *self._place("namesrv", self._namesrv))
         for broker in brokers:
@@ -92,6 +98,37 @@ class ControlledSet:
         self._logs.append(log)
         command = [*PYSTORE, "controller", "--listen", address, *self._stores[address]]
         self._processes[address] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def start_javas_controller(self, kind: str) -> None:
+        """
+        Starts RocketMQ's controller in the place of the first one.
+        """
+        address = self.controllers[0]
+        place = self._place("java-controller", int(address[-5:]))
+        self._rig.run("start", "controller", "--type", kind, *place)
+        self._java = address
+
+    def kill_javas_controller(self) -> None:
+        """
+        Kills it with SIGKILL.
+        """
+        self._rig.run("stop", "--kill", self._folder / "java-controller")
+        self._java = ""
+
+    def said(self) -> str:
+        """
+        Returns what the controllers of pystore said on stderr.
+        """
+        files = sorted(self._folder.glob("controller-*.log"))
+        return "".join(one.read_text() for one in files)
+
+    def stores(self) -> list[str]:
+        """
+        Returns the store of each broker.
+        """
+        return [
+            str(self._folder / f"broker-{one[-5:]}" / "store") for one in self.brokers
+        ]
 
     def kill_controller(self, address: str) -> None:
         """
@@ -124,7 +161,7 @@ class ControlledSet:
         Returns the master and the SyncStateSet, if a controller knows them.
         """
         header = encode_fields(GetReplicaInfoRequest("broker-a"))
-        for address in self._processes:
+        for address in filter(None, [*self._processes, self._java]):
             answer = ask(address, RequestCode.CONTROLLER_GET_REPLICA_INFO, header)
             if answer is not None and answer.code == 0:
                 fields = decode_fields(GetReplicaInfoResponse, answer.ext_fields)
@@ -187,6 +224,13 @@ class ControlledSet:
         """
         self._rig.run("restart", self._folder / f"broker-{address[-5:]}")
 
+    def begin_restart(self, address: str) -> None:
+        """
+        Restarts a broker on its store, which has its role later.
+        """
+        folder = self._folder / f"broker-{address[-5:]}"
+        self._restarting.append(self._rig.begin("restart", folder))
+
     def await_role(self, address: str, role: str) -> None:
         """
         Blocks until broker and controller agree on a role.
@@ -219,6 +263,9 @@ class ControlledSet:
         """
         Stops all processes.
         """
+        for one in self._restarting:
+            one.kill()
+            one.wait()
         self._rig.stop()
         for address in list(self._processes):
             self.kill_controller(address)
