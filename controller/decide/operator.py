@@ -72,7 +72,11 @@ def readmit(state: SetState, command: Readmit, _: Facts) -> CommandResult:
     if old is not None and not old.standing.needs_operator:
         return Accepted((), Done())
     if _is_last(state, broker_id):
-        return _last(broker_id)
+        return _last(
+            broker_id,
+            "; or, if its log is to be accepted as it is, elect this one: `pystore "
+            "admin electMaster --unclean` shows what is lost",
+        )
     return Accepted(events_of(state, Readmitted(broker_id)), Done())
 
 
@@ -84,11 +88,11 @@ def _is_last(state: SetState, broker_id: int) -> bool:
     return is_master or ids_of(state.agreed.members) == {broker_id}
 
 
-def _last(broker_id: int) -> Rejected:
+def _last(broker_id: int, otherwise: str = "") -> Rejected:
     return Rejected(
         ResponseCode.CONTROLLER_INVALID_REQUEST,
         f"broker {broker_id} is the master or the last member of the SyncStateSet: "
-        "elect another broker first",
+        f"elect another broker first{otherwise}",
         frozenset({broker_id}),
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
+from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
@@ -16,6 +17,7 @@ from pystore.controller.model.commands import (
     SeeEnds,
     Trigger,
 )
+from pystore.controller.model.decision import Rejected
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, Election
 from pystore.remoting.codes import ResponseCode
@@ -170,4 +172,7 @@ def test_the_last_member_is_not_re_admitted() -> None:
     brokers.die(1)
     brokers.register(1, start(1, bits=7))
 
-    assert brokers.code(Readmit(1)) is ResponseCode.CONTROLLER_INVALID_REQUEST
+    refused = decide(brokers.state, Readmit(1), brokers.facts)
+    assert isinstance(refused, Rejected)
+    assert refused.code is ResponseCode.CONTROLLER_INVALID_REQUEST
+    assert "`pystore admin electMaster --unclean` shows what is lost" in refused.reason
