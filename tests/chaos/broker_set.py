@@ -21,7 +21,7 @@ from lib.remoting.zookeeper_server import ZookeeperServer
 from pystore.broker.control_client import ControlClient
 from pystore.errors import PystoreError
 
-__all__ = ["BROKERS", "CLONE", "LEASE_MS", "ChaosSet"]
+__all__ = ["BROKERS", "CLONE", "LEASE_MS", "SEGMENT", "ChaosSet"]
 
 BROKERS = ("b1", "b2", "b3")
 CLONE = "b4"
@@ -51,13 +51,14 @@ class ChaosSet:
         brokers: by name; a killed one is still listed.
         clocks: of brokers and controllers, by name.
         controllers: names of the machines.
+        min_in_sync: copies that `all` needs.
     """
 
     def __init__(
         self, folder: Path, controllers: int, min_in_sync: int, *, retains: bool
     ) -> None:
         self._folder = folder.absolute()
-        self._min_in_sync = min_in_sync
+        self.min_in_sync = min_in_sync
         self._retains = retains
         self.controllers = tuple(f"c{one + 1}" for one in range(controllers))
         names = [*BROKERS, CLONE, *self.controllers]
@@ -123,7 +124,7 @@ class ChaosSet:
             self._disk(name) / "store",
             ";".join(f"{one}:{_CONTROLLER_PORT}" for one in self.controllers),
             address=f"{machine.address}:{_BROKER_PORT}",
-            minInSyncReplicas=self._min_in_sync,
+            minInSyncReplicas=self.min_in_sync,
             syncFromLastFile="true",
             mappedFileSizeCommitLog=SEGMENT,
             controllerHeartBeatTimeoutMills=LEASE_MS,
@@ -287,6 +288,17 @@ class ChaosSet:
                 return
             assert time.monotonic() < end_s, f"the logs differ: {self.statuses()}"
             time.sleep(0.1)
+
+    def accept_loss(self, name: str) -> None:
+        """
+        An operator opens the damaged store of a broker that does not run, and gives up
+        what is damaged.
+        """
+        words = [*PYSTORE, "recover", "--accept-loss", str(self.store(name))]
+        done = subprocess.run(
+            words, check=False, capture_output=True, text=True, timeout=_ORDER_S
+        )
+        assert not done.returncode, done.stderr
 
     def admin(
         self, controller: str, command: str, broker_id: int, *, is_unclean: bool = False

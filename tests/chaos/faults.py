@@ -14,8 +14,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from chaos.broker_set import BROKERS, CLONE, ChaosSet
+from chaos.broker_set import BROKERS, CLONE, SEGMENT, ChaosSet
 from chaos.workload import Target
 
 __all__ = ["DESTRUCTIVE", "FAULTS", "PATIENCE_S", "Fault", "Surroundings"]
@@ -96,6 +98,41 @@ class Surroundings:
                     order(*words, is_unclean=True)
             elif broker_id in now["syncStateSet"] or now["role"] == "master":
                 error = ""
+
+    def alone(self, name: str) -> dict[str, Any] | None:
+        """
+        Waits until a master is the only member, and returns its status; ``None``: it is
+        no master any more.
+        """
+        end_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end_s:
+            now = self.brokers.statuses().get(name, {})
+            if now.get("role") == "master" and len(now["syncStateSet"]) == 1:
+                return now
+            if now.get("role") not in ("master", None):
+                return None
+            time.sleep(_RETRY_S)
+        return None
+
+    def elect_the_longest(self, names: list[str]) -> None:
+        """
+        An operator has the broker with the longest log elected, unless there is a
+        master: then no bytes were lost that would need it.
+        """
+        end_s = time.monotonic() + PATIENCE_S
+        while not self.brokers.master():
+            assert time.monotonic() < end_s, "no broker is elected"
+            time.sleep(_RETRY_S)
+            self.brokers.restart_ended()
+            found = self.brokers.statuses()
+            logs = [
+                (found[one]["endOffset"], found[one]["brokerId"])
+                for one in names
+                if found.get(one, {}).get("brokerId")
+            ]
+            if len(logs) == len(names):
+                words = self.any_controller(), "electMaster", max(logs)[1]
+                self.brokers.admin(*words, is_unclean=True)
 
     def remove(self, broker_id: int) -> None:
         """
@@ -336,6 +373,38 @@ def slave_gets_an_empty_disk(around: Surroundings) -> Iterator[None]:
         around.remove(old)
 
 
+def last_member_loses_bytes(around: Surroundings) -> Iterator[None]:
+    """
+    The slaves are killed, and leave the set. Then the master is killed, its log is
+    damaged, and an operator gives up what is. What `all` acknowledged is in the log of
+    a slave: an operator has the longest one elected.
+    """
+    brokers, master = around.brokers, around.master()
+    slaves = [one for one in BROKERS if one != master]
+    for name in around.draw.sample(slaves, len(slaves)):
+        brokers.brokers[name].kill()
+    now = around.alone(master)
+    brokers.brokers[master].kill()
+    if brokers.min_in_sync > 1 and now is not None:
+        end = now["endOffset"]
+        _flip_a_byte(brokers.store(master), end - around.draw.randrange(200, 20_000))
+        brokers.accept_loss(master)
+    yield
+    for name in BROKERS:
+        around.restart(name)
+    yield
+    around.elect_the_longest(slaves)
+
+
+def _flip_a_byte(store: Path, offset: int) -> None:
+    base = offset - offset % SEGMENT
+    with (store / "commitlog" / f"{base:020}").open("r+b") as file:
+        file.seek(offset - base)
+        (byte,) = file.read(1)
+        file.seek(offset - base)
+        file.write(bytes([byte ^ 0x40]))
+
+
 def master_is_replaced_by_force(around: Surroundings) -> Iterator[None]:
     """
     It does not hear the controllers, and an operator has another broker elected.
@@ -384,7 +453,12 @@ def mastership_is_handed_over(around: Surroundings) -> Iterator[None]:
 
 
 DESTRUCTIVE = frozenset(
-    {slave_is_an_older_copy, slave_gets_an_empty_disk, disk_is_cloned}
+    {
+        slave_is_an_older_copy,
+        slave_gets_an_empty_disk,
+        disk_is_cloned,
+        last_member_loses_bytes,
+    }
 )
 """
 Bytes of one broker are gone: not more than one at a time, and while the set is whole.
@@ -408,6 +482,7 @@ FAULTS: tuple[Fault, ...] = (
     slave_is_an_older_copy,
     disk_is_cloned,
     slave_gets_an_empty_disk,
+    last_member_loses_bytes,
     master_is_replaced_by_force,
     names_are_silent,
     wall_clock_steps,
