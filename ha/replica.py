@@ -50,7 +50,6 @@ from pystore.ha.role import (
 )
 from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
 from pystore.replicaset import Member
@@ -289,11 +288,10 @@ class Replica:
             problem = problem or service.monitor.problem
         elif following is not None:
             stands = following.status()
-            if stands.master_end is not None:
+            if stands.is_linked and stands.master_end is not None:
                 gap = max(0, stands.master_end - self.log.log().received_offset)
             # Of a link that is open the reason of the one before is past.
-            is_linked = stands.state is State.TRANSFER
-            reason = "" if is_linked else stands.reason
+            reason = "" if stands.is_linked else stands.reason
             problem = problem or str(following.problem or reason)
         left_ms = None if service is None else self._authority.left_ms()
         return ReplicaStatus(

@@ -117,7 +117,8 @@ class FollowerStatus:
         received_bytes: since the start, of all frames.
         master_end: end of the master's log in its newest frame; ``None`` before it.
         behind_ms: since when the master's log has been longer than ours; 0: it is
-            not.
+            not. Of the last link, if there is none now.
+        heard_ms: since the last bytes of a master; ``None``: there were none.
     """
 
     state: State = State.READY
@@ -127,6 +128,14 @@ class FollowerStatus:
     received_bytes: int = 0
     master_end: int | None = None
     behind_ms: int = 0
+    heard_ms: int | None = None
+
+    @property
+    def is_linked(self) -> bool:
+        """
+        Whether the master's log flows: what is known of its end is of now.
+        """
+        return self.state is State.TRANSFER
 
 
 class Follower:
@@ -152,15 +161,18 @@ class Follower:
         self._links = self._appended = self._received = 0
         self._master_end: int | None = None
         self._behind_since_ms: int | None = None
+        self._heard_at_ms: int | None = None
         self._is_hurried = False
 
     def status(self) -> FollowerStatus:
         """
         Returns the status now.
         """
-        behind = 0
+        now_ms, behind, heard = self._environment.now_ms(), 0, None
         if self._behind_since_ms is not None:
-            behind = self._environment.now_ms() - self._behind_since_ms
+            behind = now_ms - self._behind_since_ms
+        if self._heard_at_ms is not None:
+            heard = now_ms - self._heard_at_ms
         return FollowerStatus(
             self._state,
             self._reason,
@@ -169,6 +181,7 @@ class Follower:
             self._received,
             self._master_end,
             behind,
+            heard,
         )
 
     def run(self) -> None:
@@ -310,6 +323,7 @@ class Follower:
             data = link.data
             if not len(data):
                 break
+            self._heard_at_ms = self._environment.now_ms()
             taken = connection.receive(data, self._environment.now_ms())
             self._carry_out(link, connection)
             if not taken:

@@ -283,7 +283,9 @@ class StatusOutput:
         now_ms, appended = _now_ms(), standing.appended_bytes
         passed_ms, grown = now_ms - self._before[0], appended - self._before[1]
         self._before = (now_ms, appended)
-        end = standing.master_end
+        is_linked, heard_ms = standing.is_linked, standing.heard_ms
+        # Of the last link it would look as if all were well.
+        end = standing.master_end if is_linked else None
         return {
             "store": str(self._options.store),
             "master": self._options.master,
@@ -294,9 +296,11 @@ class StatusOutput:
             "endOffset": log.end_offset,
             "flushedOffset": log.flushed_offset,
             "confirmOffset": log.confirm_offset,
-            "masterEndOffset": end,
+            "connected": is_linked,
+            "lastHeardSeconds": None if heard_ms is None else heard_ms / 1000,
+            "masterEndOffset": standing.master_end,
             "gapBytes": None if end is None else max(0, end - log.received_offset),
-            "behindSeconds": standing.behind_ms / 1000,
+            "behindSeconds": standing.behind_ms / 1000 if is_linked else None,
             "bytesPerSecond": grown * 1000 // passed_ms if passed_ms else 0,
             "appendedBytes": appended,
             "links": standing.links,
@@ -306,13 +310,20 @@ class StatusOutput:
 
 
 def _line(report: dict[str, Any]) -> str:
-    gap = report["gapBytes"]
+    gap, behind = report["gapBytes"], report["behindSeconds"]
+    heard = report["lastHeardSeconds"]
     parts = [
         report["state"].lower(),
         f"offset {count_text(report['endOffset'])}",
         "gap unknown" if gap is None else f"gap {size_text(gap)}",
-        f"behind {seconds_text(report['behindSeconds'])}",
+        _heard_text(heard) if behind is None else f"behind {seconds_text(behind)}",
         rate_text(report["bytesPerSecond"], 1),
         f"epoch {report['epoch']}" if report["epoch"] != NO_EPOCH else "no epoch",
     ]
     return ", ".join(parts)
+
+
+def _heard_text(heard_s: float | None) -> str:
+    if heard_s is None:
+        return "no master heard"
+    return f"master heard {seconds_text(heard_s)} ago"

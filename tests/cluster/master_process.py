@@ -9,6 +9,7 @@ append, answered by the log's end; the end of stdin is the end of the mastership
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,18 @@ class MasterProcess:
         """
         self._child.communicate()
         assert 0 == self._child.returncode
+
+    def pause(self) -> None:
+        """
+        It stands still; its connections stay open.
+        """
+        self._child.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """
+        It goes on.
+        """
+        self._child.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from cluster.master_process import MasterProcess
 from lib.command_line import PYSTORE, run_json, run_process
+from lib.free_ports import free_port
 from lib.ha.master_fixture import data_of
 from lib.store.stores import SEGMENT
 
@@ -97,7 +98,7 @@ def test_a_replica_equals_its_master_through_kills_and_epochs(tmp_path: Path) ->
             wait_for(process, endOffset=end, epoch=1, state="TRANSFER")
             master.kill()
             gone = status(port)
-            wait_for(process, state="READY", endOffset=end)
+            lost = wait_for(process, state="READY", endOffset=end)
             with MasterProcess(store, 2, port) as second:
                 end = second.append(1_000)
                 held = {"endOffset": end, "flushedOffset": end, "confirmOffset": end}
@@ -108,13 +109,56 @@ def test_a_replica_equals_its_master_through_kills_and_epochs(tmp_path: Path) ->
             _, complaints = process.communicate(timeout=WAIT_S)
 
     assert 130 == process.returncode
-    assert (0, 0) == (report["gapBytes"], report["behindSeconds"])
+    assert (True, 0, 0) == (
+        report["connected"],
+        report["gapBytes"],
+        report["behindSeconds"],
+    )
+    # An alarm on the gap would stay silent for ever (newcomer A7).
+    assert (False, None, None) == (
+        lost["connected"],
+        lost["gapBytes"],
+        lost["behindSeconds"],
+    )
+    assert lost["lastHeardSeconds"] >= 0
     assert 3 == gone.returncode
     assert b"Connection refused" in gone.stderr
     assert f"{end:,}" in said
     for line in complaints.decode().splitlines():
         assert line.startswith(f"pystore: 127.0.0.1:{port}: ")
     check_equal(store, root)
+
+
+def test_a_replica_whose_master_never_answers_is_not_green(tmp_path: Path) -> None:
+    """
+    It has no gap and no time: nothing is known of its master.
+    """
+    with following(tmp_path / "copy", free_port()) as process:
+        report = wait_for(process, connected=False)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=WAIT_S)
+
+    names = ("lastHeardSeconds", "masterEndOffset", "gapBytes", "behindSeconds")
+    assert [None] * 4 == [report[one] for one in names]
+
+
+def test_a_replica_whose_master_stands_still_says_since_when(tmp_path: Path) -> None:
+    """
+    The connection is open until its time is over.
+    """
+    with MasterProcess(tmp_path / "master", 1) as master:
+        end = master.append(10)
+        with following(tmp_path / "copy", master.port) as process:
+            wait_for(process, endOffset=end, connected=True)
+            master.pause()
+            heard_s = 0.0
+            while heard_s < 2:
+                heard_s = wait_for(process)["lastHeardSeconds"]
+            master.resume()
+            while heard_s > 1:
+                heard_s = wait_for(process)["lastHeardSeconds"]
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=WAIT_S)
 
 
 def check_equal(store: Path, root: Path) -> None:
