@@ -52,11 +52,11 @@ _broker = click.option(
 @_broker
 @cluster_option
 @click.option(
-    "--learner/--voter",
-    "is_learner",
-    default=None,
+    "--learner",
+    is_flag=True,
     help="A learner follows, but is never in sync nor elected.",
 )
+@click.option("--voter", is_flag=True, help="It is no learner.")
 @click.option(
     "--priority",
     type=click.IntRange(0, 2**31 - 1),
@@ -70,13 +70,15 @@ def change_broker(
     name: str,
     broker_id: int,
     cluster: str,
-    is_learner: bool | None,
+    learner: bool,
+    voter: bool,
     priority: int | None,
     as_json: bool,
 ) -> int:
     """
     Make a broker a learner or a voter, or set its election priority.
     """
+    is_learner = _either("--learner", learner, "--voter", voter)
     if is_learner is None and priority is None:
         raise click.UsageError("give --learner, --voter or --priority N")
     header = ChangeBrokerRequest(name, broker_id, cluster, is_learner, priority)
@@ -101,11 +103,11 @@ def change_broker(
     help="Broker to elect among equals; 0: none.",
 )
 @click.option(
-    "--automatic/--manual",
-    "is_automatic",
-    default=None,
-    help="Whether the controller elects by itself (allowElectMaster).",
+    "--automatic",
+    is_flag=True,
+    help="The controller elects by itself (allowElectMaster).",
 )
+@click.option("--manual", is_flag=True, help="It elects for an operator only.")
 @json_option
 def change_elections(
     controllers: tuple[str, ...],
@@ -113,18 +115,29 @@ def change_elections(
     name: str,
     cluster: str,
     preferred: int | None,
-    is_automatic: bool | None,
+    automatic: bool,
+    manual: bool,
     as_json: bool,
 ) -> int:
     """
     Change how a set elects its master.
     """
+    is_automatic = _either("--automatic", automatic, "--manual", manual)
     if preferred is None and is_automatic is None:
         raise click.UsageError("give --preferred N, --automatic or --manual")
     header = ChangeElectionsRequest(name, cluster, preferred, is_automatic)
     ask_leader(controllers, RequestCode.CHANGE_ELECTIONS, header)
     changed = {"preferredBrokerId": preferred, "allowElectMaster": is_automatic}
     return _done(f"elections of {name}", name, changed, as_json=as_json)
+
+
+def _either(yes: str, is_yes: bool, no: str, is_no: bool) -> bool | None:
+    """
+    Returns which of two options is given; ``None``: neither is.
+    """
+    if is_yes and is_no:
+        raise click.UsageError(f"{yes} and {no} contradict each other")
+    return is_yes if is_yes or is_no else None
 
 
 @click.command(

@@ -429,3 +429,28 @@ def test_every_command_shows_an_example() -> None:
         assert f"pystore admin {name} -" in run("admin", name, "--help").stdout.replace(
             "\n   ", ""
         )
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ("changeBroker", "-b", "1", "--learner", "--voter"),
+            "--learner and --voter contradict each other",
+        ),
+        (
+            ("changeElections", "--manual", "--automatic"),
+            "--automatic and --manual contradict each other",
+        ),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    words: tuple[str, ...], line: str
+) -> None:
+    """
+    Before any controller is asked; one of them would have won (newcomer B11).
+    """
+    found = run("admin", *words, "-a", "127.0.0.1:1", "-bn", "b")
+
+    assert 2 == found.exit_code
+    assert line in found.output
