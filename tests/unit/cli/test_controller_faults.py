@@ -168,7 +168,7 @@ async def _beside_a_crowd(
         for count in (idle, idle + MORE):
             while len(crowd) < count:
                 crowd.append(socket.create_connection((host, int(port)), 10))
-                if len(crowd) % 500 == 0:
+                if len(crowd) % 100 == 0:
                     assert await _leased(client, controller.address, beat) > 0
             assert await _leased(client, controller.address, beat) > 0
         assert await asyncio.to_thread(_is_closed, crowd[-1], 20)

@@ -69,10 +69,13 @@ async def _line(*words: str) -> str:
 
 
 async def _led(address: str, controllers: int = 1) -> None:
+    leader = address
     while True:
-        found = await _json("getControllerMetaData", "-a", address)
-        if found["controllerLeaderAddress"] and len(found["peers"]) == controllers:
+        found = await _json("getControllerMetaData", "-a", leader)
+        if found["isLeader"] and len(found["peers"]) == controllers:
             return
+        # One that got the leadership has to read the records before it leads.
+        leader = found["controllerLeaderAddress"] or address
         await asyncio.sleep(0.05)
 
 
