@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -185,12 +186,12 @@ async def _mastership(client: ControllerClient) -> SendHeartbeat:
     assert Done() == await client.apply_broker_id(ApplyBrokerId("c", "b", 1, "h:1;1"))
     await client.register_broker(RegisterBroker("c", "b", 1, "h:1", recovery))
     beat = SendHeartbeat(
-        "c", "b", 1, "h:1", epoch=1, extension=HeartbeatExtension(recovery.incarnation)
+        "c", "b", 1, "h:1", epoch=0, extension=HeartbeatExtension(recovery.incarnation)
     )
     await client.heartbeat(client.known[0], beat)
     elected = await client.elect_master(ElectMaster("c", "b", 1))
     assert isinstance(elected, MasterInfo), elected
-    return beat
+    return replace(beat, epoch=elected.master_epoch)
 
 
 async def _leased(client: ControllerClient, address: str, beat: SendHeartbeat) -> int:
