@@ -145,7 +145,7 @@ def test_a_rebuilt_set_waits_for_a_broker_until_it_is_cleaned(tmp_path: Path) ->
             broker.restart()
         elect = ("admin", "electMaster", *at, "-bn", "b", "-b", "1")
         line = until(
-            lambda: "did not register since" in (said := run(*elect).stderr) and said
+            lambda: "rebuilt, and broker " in (said := run(*elect).stderr) and said
         )
         number = line.partition("rebuilt, and broker ")[2].partition(" ")[0]
         clean = ("-c", "DefaultCluster", "-b", number)
