@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pystore.controller.decide.eligibility import standing_of
+from pystore.controller.decide.eligibility import is_return, standing_of
 from pystore.controller.decide.told_epochs import EPOCH_JUMP_MAX, is_believed
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import Register
@@ -155,6 +155,7 @@ def _registered(
         seen,
         command.ha_address,
         told.begin,
+        is_return(old, told),
     )
 
 

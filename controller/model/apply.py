@@ -31,7 +31,12 @@ from pystore.controller.model.events import (
     SetImported,
 )
 from pystore.controller.model.log_end import NOWHERE
-from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
+from pystore.controller.model.replica import (
+    LogStanding,
+    OriginalProcess,
+    RegisteredBroker,
+    Tombstone,
+)
 from pystore.controller.model.state import SetState
 from pystore.replicaset import AgreedSet, Member, ids_of
 
@@ -81,8 +86,11 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
     if old is None:
         return state
     counter = change.incarnation.counter if change.incarnation else 0
+    before = old.member
+    if change.is_return and old.original is not None:
+        before = Member(old.broker_id, old.original.incarnation)
     new = replace(
-        old,
+        _with_original(old, change),
         address=change.address,
         incarnation=change.incarnation,
         counter_max=max(old.counter_max, counter),
@@ -94,9 +102,26 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
         begin=change.begin,
     )
     state = _with(state, new)
-    if new.member == old.member or not _keeps_its_place(old, new):
+    if new.member == before or not _keeps_its_place(old, new):
         return state
-    return _relisted(state, lambda one: new.member if one == old.member else one)
+    return _relisted(state, lambda one: new.member if one == before else one)
+
+
+def _with_original(old: RegisteredBroker, change: BrokerRegistered) -> RegisteredBroker:
+    """
+    Returns a broker with what is known of its own store, as another one comes under its
+    id, or goes.
+    """
+    if change.is_return:
+        return replace(old, original=None, strange=old.incarnation)
+    is_other = change.standing.needs_operator and not old.standing.needs_operator
+    if not is_other or old.incarnation in (None, change.incarnation):
+        return old
+    assert old.incarnation is not None
+    original = OriginalProcess(
+        old.incarnation, old.counter_max, old.boot_id, old.standing
+    )
+    return replace(old, original=original)
 
 
 def _keeps_its_place(old: RegisteredBroker, new: RegisteredBroker) -> bool:
@@ -236,7 +261,14 @@ def _readmitted(state: SetState, change: Readmitted) -> SetState:
         process = old.incarnation
         # The next start of a restored store counts on from here.
         counter = old.counter_max if process is None else process.counter
-        new = replace(old, standing=LogStanding.RESTARTED, counter_max=counter)
+        strange = old.strange if old.original is None else old.original.incarnation
+        new = replace(
+            old,
+            standing=LogStanding.RESTARTED,
+            counter_max=counter,
+            original=None,
+            strange=strange,
+        )
         state = _with(state, new)
     elif tombstone is not None:
         new = RegisteredBroker(

@@ -86,6 +86,8 @@ class Recovery:
         is_lossy: a cut of its own went below what it had acknowledged (B4).
         is_copy: device or inode of the store differ (A15).
         begin: where the log begins (B11).
+        starts: of this store: the one that controllers registered last, and the later
+            ones without this one; empty: unknown (B1).
     """
 
     incarnation: Incarnation
@@ -98,6 +100,7 @@ class Recovery:
     is_lossy: bool = False
     is_copy: bool = False
     begin: LogBegin = UNTOLD
+    starts: tuple[Incarnation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

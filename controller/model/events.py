@@ -68,6 +68,7 @@ class BrokerRegistered:
         seen: the largest log end known before.
         ha_address: where it serves slaves; empty: unknown.
         begin: where its log begins.
+        is_return: its store is the broker's own one, which had given way to another.
     """
 
     broker_id: int
@@ -79,6 +80,7 @@ class BrokerRegistered:
     seen: LogEnd
     ha_address: str = ""
     begin: LogBegin = UNTOLD
+    is_return: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ REQUEST_BYTES_MAX = 1 << 20
 """Bytes of one request. The longest, a list of all sets for 1006, has some KiB. Only a
 name server needs more: on the same port it takes 16 MiB, for the topics of a broker."""
 
+_STARTS_CHARS = 1000
+"""Of 16 incarnations."""
+
 _ADDRESS_CHARS = 300
 """A name of DNS has at most 253 characters, and a port follows."""
 
@@ -60,6 +63,7 @@ FIELD_CHARS: Mapping[str, int] = {
     "clusterName": FIELD_CHARS_MAX,
     "pystoreBootId": FIELD_CHARS_MAX,
     "pystoreIncarnation": FIELD_CHARS_MAX,
+    "pystoreStarts": _STARTS_CHARS,
     "brokerAddr": _ADDRESS_CHARS,
     "brokerAddress": _ADDRESS_CHARS,
     "pystoreHaAddress": _ADDRESS_CHARS,

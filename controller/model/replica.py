@@ -12,7 +12,7 @@ from enum import Enum
 from pystore.controller.model.log_end import NOWHERE, UNTOLD, LogBegin, LogEnd
 from pystore.replicaset import Incarnation, Member
 
-__all__ = ["LogStanding", "RegisteredBroker", "Tombstone"]
+__all__ = ["LogStanding", "OriginalProcess", "RegisteredBroker", "Tombstone"]
 
 
 class LogStanding(Enum):
@@ -40,6 +40,22 @@ class LogStanding(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class OriginalProcess:
+    """
+    The process of a broker before another store came under its id: a copy, an older
+    state, or an empty disk. The store that had this start is the broker's own one.
+
+    Attributes:
+        incarnation, counter_max, boot_id, standing: as in `RegisteredBroker`.
+    """
+
+    incarnation: Incarnation
+    counter_max: int
+    boot_id: str
+    standing: LogStanding
+
+
+@dataclass(frozen=True, slots=True)
 class RegisteredBroker:
     """
     One broker of a set.
@@ -61,6 +77,8 @@ class RegisteredBroker:
         begin: where its log began when that process registered (B11).
         was_listed: it was a member of a SyncStateSet at some time; records of earlier
             versions do not tell, so it counts as one.
+        original: while an operator has to decide about another store under its id.
+        strange: the last start of a store that was decided to be another one.
     """
 
     broker_id: int
@@ -77,6 +95,8 @@ class RegisteredBroker:
     ha_address: str = field(default="", metadata={"since": 2})
     begin: LogBegin = field(default=UNTOLD, metadata={"since": 2})
     was_listed: bool = field(default=True, metadata={"since": 3})
+    original: OriginalProcess | None = field(default=None, metadata={"since": 4})
+    strange: Incarnation | None = field(default=None, metadata={"since": 4})
 
     @property
     def member(self) -> Member:

@@ -287,6 +287,7 @@ class _RecoveryHeader:
     pystore_is_copy: bool = False
     pystore_begin_offset: Int64 = -1
     pystore_is_filling: bool = False
+    pystore_starts: str = ""
 
 
 def recovery_fields(recovery: Recovery) -> dict[str, str]:
@@ -307,6 +308,7 @@ def recovery_fields(recovery: Recovery) -> dict[str, str]:
             recovery.is_copy,
             recovery.begin.offset,
             recovery.begin.is_filling,
+            ";".join(one.text for one in recovery.starts),
         )
     )
 
@@ -332,6 +334,7 @@ def recovery_of(fields: Fields) -> Recovery | None:
         header.pystore_is_lossy,
         header.pystore_is_copy,
         LogBegin(header.pystore_begin_offset, header.pystore_is_filling),
+        tuple(map(parse_incarnation, filter(None, header.pystore_starts.split(";")))),
     )
 
 

@@ -55,6 +55,7 @@ from pystore.metastore.schema import (
     LOSSY,
     POSITIONS,
     PROMISED,
+    STARTS,
 )
 from pystore.metastore.values import NOT_LOSSY, JoinMark, QueueMark, QueueOffsets
 from pystore.store.maintenance import MaintenanceThread
@@ -311,6 +312,36 @@ class ReplicaLog:
         """
         with self._lock, self._store.log.writer.metastore.change() as change:
             change.write(CLUSTER, cluster_id)
+
+    @property
+    def starts(self) -> tuple[Incarnation, ...]:
+        """
+        The start that controllers registered last, and the later ones without this one;
+        empty: unknown (B1).
+
+        Raises:
+            PystoreError: the metadata cannot be read.
+        """
+        with self._lock, self._store.log.writer.metastore.view() as view:
+            return tuple(
+                one for one in view.read(STARTS) if one != self.incarnation
+            )
+
+    def registered(self) -> None:
+        """
+        Controllers have registered this start.
+
+        Raises:
+            PystoreError: the metadata cannot be written.
+        """
+        with self._lock:
+            metastore = self._store.log.writer.metastore
+            own = self.incarnation
+            with metastore.view() as view:
+                is_known = view.read(STARTS) == (own,)
+            if not is_known:
+                with metastore.change() as change:
+                    change.note_registered(own)
 
     def admitted(self) -> None:
         """

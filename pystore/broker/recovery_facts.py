@@ -55,4 +55,5 @@ def recovery_of(log: ReplicaLog) -> Recovery:
         is_copy=report.is_copy,
         is_lossy=report.is_lossy,
         begin=log_begin_of(log),
+        starts=log.starts,
     )

@@ -75,7 +75,7 @@ class Registrar:
             PystoreError: as `BrokerRegistration.run`.
         """
         done = await self._registration.run()
-        self._note(done)
+        await self._note(done)
         return done
 
     async def run(self, told: Callable[[MasterInfo], object]) -> None:
@@ -102,7 +102,7 @@ class Registrar:
                 registration.negotiation.again(), recovery=recovery
             )
             done = await registration.run()
-            self._note(done)
+            await self._note(done)
             if done.mastership is not None:
                 told(done.mastership)
 
@@ -128,7 +128,7 @@ class Registrar:
         if found.master != me and now_s >= self._until_s:
             self._wanted.set()
 
-    def _note(self, done: Negotiation) -> None:
+    async def _note(self, done: Negotiation) -> None:
         self._wanted.clear()
         now_s = asyncio.get_running_loop().time()
         self._until_s = now_s + self._again_ms / 1000
@@ -137,6 +137,11 @@ class Registrar:
         if barred and barred != self._barred:
             self._say(f"no master may admit this broker: {barred}")
         self._barred = barred
+        try:
+            await asyncio.to_thread(self._log.registered)
+        except PystoreError:
+            # Such as for a full disk: the starts before it are told once more.
+            return
 
     async def _forget_loss(self) -> None:
         """

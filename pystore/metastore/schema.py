@@ -59,6 +59,7 @@ __all__ = [
     "POSITIONS",
     "PROMISED",
     "QUEUES",
+    "STARTS",
     "MetaKey",
 ]
 
@@ -244,6 +245,13 @@ JOINED: MetaKey[JoinMark] = MetaKey(
 )
 CLUSTER: MetaKey[str] = MetaKey("cluster", "", str, str)
 LOSSY: MetaKey[int] = MetaKey("lossy", NOT_LOSSY, int, int)
+STARTS: MetaKey[tuple[Incarnation, ...]] = MetaKey(
+    "starts",
+    (),
+    lambda it: [[one.counter, one.bits.hex()] for one in it],
+    lambda stored: tuple(Incarnation(one, bytes.fromhex(bits)) for one, bits in stored),
+)
+"""The start that controllers registered last, and all later ones (B1)."""
 EPOCHS: MetaKey[EpochTable] = MetaKey(
     "epochs",
     EpochTable(),
@@ -313,6 +321,7 @@ KEYS: tuple[MetaKey[Any], ...] = (
     PROMISED,
     JOINED,
     LOSSY,
+    STARTS,
     CLUSTER,
     EPOCHS,
     BOUNDS,

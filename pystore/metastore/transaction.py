@@ -44,6 +44,7 @@ from pystore.metastore.schema import (
     POSITIONS,
     PROMISED,
     QUEUES,
+    STARTS,
     MetaKey,
 )
 from pystore.metastore.values import (
@@ -63,6 +64,8 @@ from pystore.rocketmq.identity_file import TemporaryIdentity
 __all__ = ["ReadTransaction", "WriteTransaction"]
 
 T = TypeVar("T")
+
+_STARTS_MAX = 16
 
 
 class ReadTransaction:
@@ -333,7 +336,19 @@ class WriteTransaction(ReadTransaction):
         """
         incarnation = Incarnation(self.read(INCARNATION).counter + 1, draw(16))
         self.write(INCARNATION, incarnation)
+        first, *rest = self.read(STARTS) or (None,)
+        if first is not None:
+            # The first one is that which controllers know.
+            rest = [*rest, incarnation][-_STARTS_MAX + 1 :]
+            self.write(STARTS, (first, *rest))
         return incarnation
+
+    def note_registered(self, incarnation: Incarnation) -> None:
+        """
+        Controllers have registered this start: the ones before it are past (B1).
+        """
+        if self.read(STARTS) != (incarnation,):
+            self.write(STARTS, (incarnation,))
 
     def store_place(self, place: StorePlace) -> None:
         """

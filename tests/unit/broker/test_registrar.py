@@ -66,12 +66,38 @@ def test_a_living_slave_that_was_cleaned_comes_back_when_it_is_readmitted(
     asyncio.run(main())
 
 
-def test_a_broker_whose_copy_had_its_id_for_a_while_says_so_and_comes_back(
+def test_a_broker_whose_copy_had_its_id_for_a_while_comes_back_by_itself(
     tmp_path: Path,
 ) -> None:
     """
-    The copy took the id while the broker was down. It is no member until an operator
-    decides which of the two logs is the right one.
+    The copy took the id while the broker was down, and was no member. The store of the
+    broker had the start that the controllers knew before.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            hosted_node(tmp_path, "1", at.address, **TIMEOUT) as one,
+        ):
+            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
+                await await_master(one, two)
+            shutil.copytree(tmp_path / "2", tmp_path / "copy")
+            for _ in range(2):
+                async with hosted_node(tmp_path, "copy", at.address, **TIMEOUT) as copy:
+                    await holds(lambda: 2 == copy.status()["brokerId"])  # noqa: B023
+                    await holds(lambda: "readmitBroker" in copy.status()["problem"])  # noqa: B023
+            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
+                await holds(lambda: [1, 2] == members(one))
+                assert "" == two.status()["problem"]
+            async with hosted_node(tmp_path, "copy", at.address, **TIMEOUT) as copy:
+                await holds(lambda: "readmitBroker" in copy.status()["problem"])
+
+    asyncio.run(main())
+
+
+def test_a_copy_that_an_operator_vouched_for_is_the_broker(tmp_path: Path) -> None:
+    """
+    The store of which it is a copy is another one then.
     """
 
     async def main() -> None:
@@ -83,13 +109,13 @@ def test_a_broker_whose_copy_had_its_id_for_a_while_says_so_and_comes_back(
                 await await_master(one, two)
             shutil.copytree(tmp_path / "2", tmp_path / "copy")
             async with hosted_node(tmp_path, "copy", at.address, **TIMEOUT) as copy:
-                await holds(lambda: 2 == copy.status()["brokerId"])
-            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
-                await holds(lambda: "readmitBroker" in two.status()["problem"])
-                assert [1] == members(one)
+                await holds(lambda: "readmitBroker" in copy.status()["problem"])
                 assert 0 == await order(at.address, "readmitBroker")
                 await holds(lambda: [1, 2] == members(one))
-                await holds(lambda: "" == two.status()["problem"])
+            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
+                await holds(lambda: "readmitBroker" in two.status()["problem"])
+            async with hosted_node(tmp_path, "copy", at.address, **TIMEOUT) as copy:
+                await holds(lambda: [1, 2] == members(one))
 
     asyncio.run(main())
 

@@ -22,6 +22,7 @@ from pystore.metastore.schema import (
     PLACE,
     POSITIONS,
     PROMISED,
+    STARTS,
 )
 from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import (
@@ -89,6 +90,25 @@ def test_each_incarnation_counts_one_more_with_other_bits(database: Database) ->
     change = database.commit(change)
     assert Incarnation(2, b"b" * 16) == change.begin_incarnation(lambda n: b"b" * n)
     assert Incarnation(2, b"b" * 16) == change.read(INCARNATION)
+
+
+def test_the_starts_since_the_last_registration_are_kept(database: Database) -> None:
+    """
+    B1: the first one and the last ones; none before controllers registered one.
+    """
+    change = database.change()
+    begun = [change.begin_incarnation(lambda n, k=k: bytes([k]) * n) for k in range(40)]
+    assert () == change.read(STARTS)
+    change.note_registered(begun[-1])
+    assert (begun[-1],) == change.read(STARTS)
+    change = database.commit(change)
+    change.note_registered(begun[-1])
+    assert [] == change.records()
+    later = [
+        change.begin_incarnation(lambda n, k=k: bytes([k]) * n) for k in range(50, 80)
+    ]
+    change = database.commit(change)
+    assert (begun[-1], *later[-15:]) == change.read(STARTS)
 
 
 def test_a_cut_brings_everything_down_in_one_change(database: Database) -> None:

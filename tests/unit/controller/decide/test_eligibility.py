@@ -12,7 +12,11 @@ from lib.controller.broker_set_driver import incarnation, start
 from pystore.controller.decide.eligibility import standing_of
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.log_end import NOWHERE, LogEnd
-from pystore.controller.model.replica import LogStanding, RegisteredBroker
+from pystore.controller.model.replica import (
+    LogStanding,
+    OriginalProcess,
+    RegisteredBroker,
+)
 
 BEFORE = RegisteredBroker(
     2,
@@ -123,3 +127,85 @@ def test_a_java_broker_is_trusted_after_a_restart() -> None:
 
     assert _standing(None, java) is LogStanding.SOUND
     assert _standing(None) is LogStanding.RESTARTED
+
+
+FIRST, BEFORE_IT, OTHER = incarnation(4), incarnation(3), incarnation(5, 7)
+COPIED = replace(
+    BEFORE,
+    incarnation=OTHER,
+    counter_max=5,
+    standing=LogStanding.COPIED,
+    original=OriginalProcess(FIRST, 4, "boot", LogStanding.SOUND),
+)
+
+
+@pytest.mark.parametrize(
+    ("replica", "recovery", "expected"),
+    [
+        # The recorded start, whatever the numbers say.
+        (BEFORE, replace(KEPT, starts=(FIRST,)), LogStanding.SOUND),
+        (
+            replace(BEFORE, counter_max=9),
+            replace(KEPT, starts=(FIRST,)),
+            LogStanding.SOUND,
+        ),
+        # Starts that no controller heard of may have lost the end of the log.
+        (
+            replace(BEFORE, counter_max=9),
+            replace(KEPT, starts=(FIRST, OTHER)),
+            LogStanding.RESTARTED,
+        ),
+        # Another store, by its number.
+        (
+            BEFORE,
+            replace(KEPT, incarnation=incarnation(4, 8), starts=(BEFORE_IT,)),
+            LogStanding.COPIED,
+        ),
+        # A record that is older than the store.
+        (
+            BEFORE,
+            replace(KEPT, incarnation=incarnation(9), starts=(incarnation(8),)),
+            LogStanding.RESTARTED,
+        ),
+        # The store that gave way to a copy comes back.
+        (COPIED, replace(KEPT, starts=(FIRST,)), LogStanding.SOUND),
+        (COPIED, replace(KEPT, starts=(FIRST, OTHER)), LogStanding.RESTARTED),
+        (
+            COPIED,
+            replace(KEPT, keeps_pages=False, starts=(FIRST,)),
+            LogStanding.RESTARTED,
+        ),
+        (COPIED, replace(KEPT, is_copy=True, starts=(FIRST,)), LogStanding.COPIED),
+        (COPIED, replace(KEPT, is_lossy=True, starts=(FIRST,)), LogStanding.LOSSY),
+        (COPIED, replace(KEPT, incarnation=FIRST), LogStanding.SOUND),
+        # The copy goes on, or a third one comes.
+        (
+            COPIED,
+            replace(KEPT, incarnation=incarnation(6, 7), starts=(OTHER,)),
+            LogStanding.COPIED,
+        ),
+        (
+            COPIED,
+            replace(KEPT, incarnation=incarnation(9, 9), starts=(BEFORE_IT,)),
+            LogStanding.COPIED,
+        ),
+        # The copy starts again after the store came back.
+        (
+            replace(BEFORE, strange=OTHER),
+            replace(KEPT, incarnation=incarnation(6, 7), starts=(OTHER,)),
+            LogStanding.COPIED,
+        ),
+        (
+            replace(BEFORE, strange=OTHER),
+            replace(KEPT, incarnation=OTHER),
+            LogStanding.COPIED,
+        ),
+    ],
+)
+def test_the_starts_that_a_store_names_tell_it_from_a_copy(
+    replica: RegisteredBroker, recovery: Recovery, expected: LogStanding
+) -> None:
+    """
+    B1: counters of two stores are the same by chance, starts are not.
+    """
+    assert expected is _standing(recovery, replica)

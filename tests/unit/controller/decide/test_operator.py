@@ -4,8 +4,10 @@ The changes by an operator to a set and its brokers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from lib.controller.broker_set_driver import Brokers, start
+from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.commands import (
@@ -176,3 +178,20 @@ def test_the_last_member_is_not_re_admitted() -> None:
     assert isinstance(refused, Rejected)
     assert refused.code is ResponseCode.CONTROLLER_INVALID_REQUEST
     assert "`pystore admin electMaster --unclean` shows what is lost" in refused.reason
+
+
+def test_a_store_is_another_one_once_an_operator_vouched_for_its_copy() -> None:
+    """
+    However often it started meanwhile (B1).
+    """
+    brokers, first = _pair(), incarnation(1)
+    brokers.die(2, has_ended=True)
+    copy = start(2, bits=7, is_copy=True)
+    brokers.register(2, replace(copy, starts=(first,)))
+    brokers.do(Readmit(2), Done)
+    brokers.die(2, has_ended=True)
+    brokers.register(2, replace(start(9, bits=8), starts=(first, incarnation(8))))
+
+    replica = brokers.state.replica(2)
+    assert replica is not None
+    assert LogStanding.COPIED is replica.standing

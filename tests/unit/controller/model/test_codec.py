@@ -135,6 +135,7 @@ def test_a_record_of_version_1_has_no_address_for_slaves_and_no_begin() -> None:
         assert "" == one.pop("ha_address")
         assert {"offset": -1, "is_filling": False} == one.pop("begin")
         assert one.pop("was_listed") is False
+        assert one.pop("original") is one.pop("strange") is None
     body = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
     checksum = xxhash.xxh3_64_hexdigest(body).encode()
 

@@ -54,6 +54,7 @@ def test_the_extension_of_a_registration_is_the_recovery() -> None:
         Recovery(START, acks_flushed=True),
         Recovery(START, is_lossy=True),
         Recovery(START, is_copy=True),
+        Recovery(START, starts=(Incarnation(3, bytes(16)), START)),
     ]
 
     assert told == [recovery_of(recovery_fields(one)) for one in told]
