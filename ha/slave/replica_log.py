@@ -323,9 +323,7 @@ class ReplicaLog:
             PystoreError: the metadata cannot be read.
         """
         with self._lock, self._store.log.writer.metastore.view() as view:
-            return tuple(
-                one for one in view.read(STARTS) if one != self.incarnation
-            )
+            return tuple(one for one in view.read(STARTS) if one != self.incarnation)
 
     def registered(self) -> None:
         """

@@ -84,8 +84,8 @@ def test_a_broker_whose_copy_had_its_id_for_a_while_comes_back_by_itself(
             shutil.copytree(tmp_path / "2", tmp_path / "copy")
             for _ in range(2):
                 async with hosted_node(tmp_path, "copy", at.address, **TIMEOUT) as copy:
-                    await holds(lambda: 2 == copy.status()["brokerId"])  # noqa: B023
-                    await holds(lambda: "readmitBroker" in copy.status()["problem"])  # noqa: B023
+                    await holds(lambda: 2 == copy.status()["brokerId"])
+                    await holds(lambda: "readmitBroker" in copy.status()["problem"])
             async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
                 await holds(lambda: [1, 2] == members(one))
                 assert "" == two.status()["problem"]
