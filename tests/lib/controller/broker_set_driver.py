@@ -46,6 +46,7 @@ def start(
     epoch: int = 0,
     bits: int = 0,
     begin: LogBegin = UNTOLD,
+    starts: tuple[Incarnation, ...] = (),
     **told: bool,
 ) -> Recovery:
     """
@@ -57,6 +58,7 @@ def start(
         position=LogEnd(epoch, end),
         published_end=end,
         begin=begin,
+        starts=starts,
         **told,
     )
 
