@@ -99,7 +99,7 @@ def test_the_starts_since_the_last_registration_are_kept(database: Database) -> 
     B1: the first one and the last ones; none before controllers registered one.
     """
     change = database.change()
-    begun = [change.begin_incarnation(lambda n, k=k: bytes([k]) * n) for k in range(40)]
+    begun = [change.begin_incarnation(os.urandom) for _ in range(40)]
     assert () == change.read(STARTS)
     change.note_registered(begun[-1])
     assert (begun[-1],) == change.read(STARTS)
