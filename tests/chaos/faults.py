@@ -102,10 +102,11 @@ class Surroundings:
     def alone(self, name: str) -> dict[str, Any] | None:
         """
         Waits until a master is the only member, and returns its status; ``None``: it is
-        no master any more.
+        no master any more, or was killed.
         """
         end_s = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end_s:
+        child = self.brokers.brokers[name].child
+        while time.monotonic() < end_s and child.poll() is None:
             now = self.brokers.statuses().get(name, {})
             if now.get("role") == "master" and len(now["syncStateSet"]) == 1:
                 return now
