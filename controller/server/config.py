@@ -15,6 +15,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from pystore.errors import InvalidError
+from pystore.events.line_format import LOG_FORMATS
 from pystore.fs.toml_file import parse_toml_text
 from pystore.net.address import parse_listen_address
 from pystore.remoting.fields import wire_name
@@ -73,6 +74,7 @@ class ControllerConfig:
         new_cluster: an empty record store is that of a new cluster, also if brokers
             with ids are there.
         controller_group: the name of the group, for people.
+        log_format: of the lines on stderr, ``text`` or ``json``.
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.
         notify_broker_role_changed: notify brokers of elections; they also poll.
@@ -83,7 +85,7 @@ class ControllerConfig:
         given: the names of the settings that file or command line give; no setting.
 
     Raises:
-        InvalidError: an address to listen on is invalid.
+        InvalidError: an address to listen on is invalid, or the form of the lines.
     """
 
     listen: str = field(default="127.0.0.1:9878", metadata=_FIXED)
@@ -98,6 +100,7 @@ class ControllerConfig:
     zookeeper_session_timeout: int = field(default=10_000, metadata=_FIXED)
     new_cluster: bool = field(default=False, metadata=_FIXED)
     controller_group: str = field(default="pystore", metadata=_FIXED)
+    log_format: str = field(default="text", metadata=_FIXED)
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True
     drop_unlisted_broker_after: int = field(
@@ -112,6 +115,10 @@ class ControllerConfig:
         _listen_address("listen", self.listen)
         if self.nameserver:
             _listen_address("nameserver", self.nameserver)
+        if self.log_format not in LOG_FORMATS:
+            raise InvalidError(
+                f"logFormat={self.log_format}: expected {' or '.join(LOG_FORMATS)}"
+            )
 
     @property
     def listen_at(self) -> tuple[str, int]:

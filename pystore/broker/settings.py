@@ -23,6 +23,7 @@ from pystore.broker.config import NodeConfig
 from pystore.controller.client.discovery import parse_addresses
 from pystore.core.options import LogArguments
 from pystore.errors import InvalidError
+from pystore.events.line_format import LOG_FORMATS, LineFormat
 from pystore.fs.layout import COMMIT_LOG, CONSUME_QUEUE, EPOCH_FILE, IDENTITY_FILE
 from pystore.fs.toml_file import parse_toml_text
 from pystore.ha.insync.config import SetRules, rules_of_rocketmq
@@ -68,7 +69,7 @@ _PLACES = {
     "storePathBrokerIdentity": IDENTITY_FILE,
 }
 """RocketMQ's settings of single places, and the place in the store."""
-_HOST_KEYS = ("socket", "drainTimeout")
+_HOST_KEYS = ("socket", "drainTimeout", "logFormat")
 _NODE_KEYS = (
     "name",
     "address",
@@ -92,6 +93,7 @@ _NODE_KEYS = (
     "messageDelayLevel",
     "enabledAppendPropCRC",
     "flushIntervalCommitLog",
+    "eventHistory",
 )
 
 
@@ -104,11 +106,13 @@ class NodeSettings:
         name: names the node in requests, and in lines for the operator.
         config: of the broker.
         options: of its store.
+        history: the file of its last events; ``None``: none.
     """
 
     name: str
     config: NodeConfig
     options: LogArguments
+    history: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +126,18 @@ class HostConfig:
         drain_ms: how long the slaves of a master may take to receive the rest when the
             process ends.
         said: lines for the operator about settings that mean less than they say.
+        log_format: of the lines on stderr.
 
     Raises:
-        InvalidError: two nodes share a name, a store or a port, or the socket has no
-            possible place.
+        InvalidError: two nodes share a name, a store, a port or a history, or the
+            socket or a history has no possible place.
     """
 
     nodes: tuple[NodeSettings, ...]
     socket: Path
     drain_ms: int = _DRAIN_MS
     said: tuple[str, ...] = ()
+    log_format: str = LineFormat.TEXT.value
 
     def __post_init__(self) -> None:
         names: set[str] = set()
@@ -149,6 +155,21 @@ class HostConfig:
                 at = parse_address(address)
                 _claim(ports, at, one.name, f"{address} (a broker uses two ports)")
         self._check_socket(stores)
+        self._check_histories(stores)
+
+    def _check_histories(self, stores: Mapping[str, str]) -> None:
+        histories: dict[str, str] = {}
+        for one in self.nodes:
+            if one.history is None:
+                continue
+            place = os.path.abspath(one.history)
+            _claim(histories, place, one.name, f"the file of events {place}")
+            for store, name in stores.items():
+                if Path(place).is_relative_to(store):
+                    raise InvalidError(
+                        f"eventHistory={one.history} is inside the store of {name}, "
+                        "which holds RocketMQ's files only: put it beside the store"
+                    )
 
     def _check_socket(self, stores: Mapping[str, str]) -> None:
         size = len(os.fsencode(self.socket))
@@ -345,10 +366,12 @@ def _host(
 ) -> HostConfig:
     beside = os.fspath(nodes[0].config.store) + ".sock"
     drain_ms = texts.number("drainTimeout", _DRAIN_MS, _MS)
+    log_format = texts.text("logFormat", LineFormat.TEXT.value)
+    if log_format not in LOG_FORMATS:
+        raise texts.fail("logFormat", f"expected {' or '.join(LOG_FORMATS)}")
+    socket = Path(texts.text("socket", beside))
     try:
-        return HostConfig(
-            tuple(nodes), Path(texts.text("socket", beside)), drain_ms, tuple(said)
-        )
+        return HostConfig(tuple(nodes), socket, drain_ms, tuple(said), log_format)
     except InvalidError as error:
         # It does not know the file.
         raise InvalidError(f"{where}: {error}") from error
@@ -384,7 +407,10 @@ def _node(texts: _Texts) -> NodeSettings:
             f"{config.heartbeat_timeout_ms}: each heartbeat would come too late",
         )
     name = texts.text("name", config.broker_name)
-    return NodeSettings(name, config, _options(texts, address))
+    beside = f"{os.fspath(config.store)}.events.jsonl"
+    place = texts.values.get("eventHistory", beside)
+    history = Path(place) if place else None
+    return NodeSettings(name, config, _options(texts, address), history)
 
 
 def _retention(texts: _Texts) -> Retention | None:

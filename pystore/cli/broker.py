@@ -28,7 +28,7 @@ from pystore.cli.append import AckCount
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
 from pystore.cli.lib.group import CommandGroup, json_option
 from pystore.cli.lib.interrupt import interruptible
-from pystore.cli.lib.log_lines import LogLines
+from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
 from pystore.cli.lib.output import echo_json, table_text
 from pystore.cli.lib.service import allow_files, run_until_signal
 from pystore.errors import InvalidError, PystoreError
@@ -65,8 +65,9 @@ Example: is the node master, and who is in sync?
     metavar="FILE",
     help="TOML, or RocketMQ's broker.conf.",
 )
+@log_format_option
 @click.pass_context
-def broker(context: click.Context, config: Path | None) -> int:
+def broker(context: click.Context, config: Path | None, **options: str | None) -> int:
     """
     Run the broker nodes of a configuration file: each is a replica of one broker set,
     and master or slave as the controllers decide.
@@ -76,8 +77,10 @@ def broker(context: click.Context, config: Path | None) -> int:
     ask running nodes over their control socket.
     """
     if context.invoked_subcommand is not None:
-        if config is not None:
-            raise click.UsageError("-c is for running: leave the other command out")
+        if config is not None or options["logFormat"]:
+            raise click.UsageError(
+                "-c and --log-format are for running: leave the other command out"
+            )
         return DONE
     if config is None:
         raise click.UsageError("give -c FILE to run brokers, or a command")
@@ -87,7 +90,7 @@ def broker(context: click.Context, config: Path | None) -> int:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
     allow_files()
-    with LogLines() as lines:
+    with LogLines(line_format(options["logFormat"] or host_config.log_format)) as lines:
         for line in host_config.said:
             lines.say(line)
         host = BrokerHost(host_config, lines.say)

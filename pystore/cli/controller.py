@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
-from pystore.cli.lib.log_lines import LogLines
+from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
 from pystore.cli.lib.service import allow_files, run_until_signal
 from pystore.controller.server.config import (
     ConfigFile,
@@ -23,7 +23,6 @@ from pystore.controller.server.config import (
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
-from pystore.events.event import Event
 from pystore.fs.toml_file import read_toml_text
 from pystore.rocketmq.properties_file import read_properties_file
 
@@ -82,6 +81,7 @@ Example: with the name server of brokers and clients
     default=None,
     help="Begin a new cluster in empty records, though brokers with ids are there.",
 )
+@log_format_option
 def controller(config: Path | None, **options: str | None) -> int:
     """
     Allocate broker ids, elect masters, and keep the SyncStateSets. Brokers may be
@@ -97,7 +97,7 @@ def controller(config: Path | None, **options: str | None) -> int:
     except InvalidError as error:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
-    lines = LogLines()
+    lines = LogLines(line_format(settings.log_format))
     for line in said:
         lines.say(line)
     allow_files()
@@ -110,10 +110,7 @@ def controller(config: Path | None, **options: str | None) -> int:
         # Threads that stand still would keep any other end waiting.
         os._exit(UNFINISHED)
 
-    def tell(event: Event) -> None:
-        lines.say(f"{event.subject}: {event.text}")
-
-    node = Controller(settings, open_store, lines.say, tell=tell, end=end)
+    node = Controller(settings, open_store, lines.say, tell=lines.tell, end=end)
 
     def ready(address: str) -> None:
         click.echo(f"pystore controller listens on {address}")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pystore.text import json_keys
 
-__all__ = ["Event", "event_fields", "json_line"]
+__all__ = ["Event", "event_fields", "json_line", "time_text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +59,9 @@ def json_line(event: Event) -> str:
     Returns an event as one line of JSON: ``time`` (ISO 8601, UTC, with ms), ``level``,
     ``event`` (the name of its class), ``subject``, ``text``, and its `event_fields`.
     """
-    at = datetime.fromtimestamp(event.time_ms / 1000, UTC)
     return json.dumps(
         {
-            "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": time_text(event.time_ms),
             "level": logging.getLevelName(event.level).lower(),
             "event": type(event).__name__,
             "subject": event.subject,
@@ -71,3 +70,11 @@ def json_line(event: Event) -> str:
         },
         ensure_ascii=False,
     )
+
+
+def time_text(time_ms: int) -> str:
+    """
+    Returns a time in ms since 1970 as ISO 8601, UTC, with ms.
+    """
+    at = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

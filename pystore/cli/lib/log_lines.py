@@ -1,25 +1,57 @@
 """
-Lines of a service on stderr, written by a thread.
+The lines of a service on stderr, written by a thread: for people, or as JSON.
 
-A reader of stderr that takes nothing (a stopped pager, a log driver that hangs) would
-stop the whole service, so the service waits for no line: those that do not fit into the
-queue are dropped, and their number is told.
+The service waits for no line (`pystore.events.line_queue`).
 
-Source: C2a.
+Source: C2a; docs/operations.md, *What happened?*.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
+import os
 from collections.abc import Callable
+from logging import DEBUG
 
 import click
 
-__all__ = ["LogLines"]
+from pystore.clocks import wall_ms
+from pystore.events.event import Event
+from pystore.events.line_format import LOG_FORMATS, LineFormat, event_line, said_line
+from pystore.events.line_queue import LINES_MAX, LineQueue
 
-_LINES_MAX = 1_000
+__all__ = ["LogLines", "line_format", "log_format_option", "to_stderr"]
+
 _FLUSH_S = 0.5
+_STDERR = 2
+
+log_format_option = click.option(
+    "--log-format",
+    "logFormat",
+    type=click.Choice(LOG_FORMATS),
+    help="The form of the lines on stderr; text by default.",
+)
+
+
+def line_format(name: str) -> LineFormat:
+    """
+    Returns the form of the lines for a setting, ``text`` or ``json``. The journal of
+    systemd adds the time by itself.
+    """
+    form = LineFormat(name)
+    return LineFormat.UNTIMED if form is LineFormat.TEXT and _is_journal() else form
+
+
+def _is_journal() -> bool:
+    """
+    Whether stderr is the journal: systemd names the device and inode of its socket.
+    """
+    named = os.environ.get("JOURNAL_STREAM", "")
+    try:
+        at = os.fstat(_STDERR)
+    except OSError:
+        # It is closed.
+        return False
+    return named == f"{at.st_dev}:{at.st_ino}"
 
 
 class LogLines:
@@ -28,22 +60,20 @@ class LogLines:
     the last ones to be written.
 
     Args:
+        form: of the lines.
         write: writes one line; it may block.
         lines_max: how many lines wait at most.
     """
 
     def __init__(
         self,
+        form: LineFormat = LineFormat.TEXT,
         write: Callable[[str], object] | None = None,
-        lines_max: int = _LINES_MAX,
+        lines_max: int = LINES_MAX,
     ) -> None:
-        self._write = write or _to_stderr
-        self._lines_max = lines_max
-        self._lines: deque[str] = deque()
-        self._dropped = 0
-        self._is_writing = False
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._form = form
+        self._write = write or to_stderr
+        self._queue = LineQueue(self._write, self._tell_dropped, lines_max)
 
     def __enter__(self) -> LogLines:
         return self
@@ -53,47 +83,34 @@ class LogLines:
 
     def say(self, line: str) -> None:
         """
-        Queues a line; never blocks.
+        Queues a line that tells no event; never blocks.
         """
-        with self._changed:
-            if len(self._lines) >= self._lines_max:
-                self._dropped += 1
-                return
-            self._lines.append(line)
-            if self._thread is None:
-                # A daemon: a process ends also while a line cannot be written.
-                self._thread = threading.Thread(
-                    target=self._run, name="pystore-log", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify_all()
+        self._queue.put(said_line(line, wall_ms(), self._form))
+
+    def tell(self, event: Event) -> None:
+        """
+        Queues the line of an event; never blocks. Those for debugging have no line.
+        """
+        if event.level > DEBUG:
+            self._queue.put(event_line(event, self._form))
 
     def flush(self, timeout_s: float = _FLUSH_S) -> bool:
         """
         Waits until all lines are written; returns whether they are.
         """
-        with self._changed:
-            return self._changed.wait_for(
-                lambda: not self._lines and not self._is_writing, timeout_s
-            )
+        return self._queue.flush(timeout_s)
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._is_writing = False
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._lines)
-                line = self._lines.popleft()
-                dropped, self._dropped = self._dropped, 0
-                self._is_writing = True
-            self._write(line)
-            if dropped:
-                self._write(f"{dropped} more lines were dropped: stderr is too slow")
+    def _tell_dropped(self, count: int) -> None:
+        line = f"{count} more lines were dropped: stderr is too slow"
+        self._write(said_line(line, wall_ms(), self._form))
 
 
-def _to_stderr(line: str) -> None:
+def to_stderr(line: str) -> None:
+    """
+    Writes a line to stderr.
+    """
     try:
-        click.echo(f"pystore: {line}", err=True)
+        click.echo(line, err=True)
     except OSError:
         # The log may be on a full disk: the service is more important.
         return

@@ -4,16 +4,21 @@ Lines of a service, beside a reader that takes nothing.
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import threading
 
 import pytest
 
-from pystore.cli.lib.log_lines import LogLines
+from pystore.cli.lib.log_lines import LogLines, line_format
+from pystore.events.line_format import LineFormat
+from pystore.events.store_events import LogSynced, StorePoisoned
 
 
-def test_a_line_that_cannot_be_written_stops_nobody() -> None:
+def test_dropped_lines_are_told_in_the_form_of_the_others() -> None:
     """
-    The lines that do not fit are counted, and their number is told once.
+    A program reads them, too.
     """
     written: list[str] = []
     begins, goes_on = threading.Event(), threading.Event()
@@ -23,36 +28,46 @@ def test_a_line_that_cannot_be_written_stops_nobody() -> None:
         assert goes_on.wait(20)
         written.append(line)
 
-    lines = LogLines(write, lines_max=3)
+    lines = LogLines(LineFormat.JSON, write, lines_max=1)
     lines.say("first")
     assert begins.wait(20)
-    for number in range(100):
-        lines.say(f"line {number}")
-    assert not lines.flush(0.01)
+    for _ in range(3):
+        lines.say("more")
     goes_on.set()
     assert lines.flush(20)
 
-    assert ["first", "line 0"] == written[:2]
-    assert "97 more lines were dropped: stderr is too slow" in written
-    assert 5 == len(written)
+    texts = [json.loads(line)["text"] for line in written]
+    told = "2 more lines were dropped: stderr is too slow"
+    assert texts == ["first", "more", told]
 
 
-def test_all_lines_are_written_in_their_order() -> None:
+def test_an_event_has_a_line_and_one_for_debugging_has_none() -> None:
     """
-    Before the process ends.
+    Each second of each store would be a line.
     """
     written: list[str] = []
-    lines = LogLines(written.append)
-    assert lines.flush(0)
-    expected = [f"line {number}" for number in range(500)]
-    for line in expected:
-        lines.say(line)
+    lines = LogLines(LineFormat.UNTIMED, written.append)
+    lines.tell(LogSynced(time_ms=0, path="/s", synced_end=1))
+    lines.tell(StorePoisoned(time_ms=0, path="/s", synced_end=7))
     assert lines.flush(20)
 
-    assert expected == written
+    (line,) = written
+    assert line.startswith("warning pystore: /s: a write-back failed: nothing above")
 
 
-def test_a_line_has_the_name_of_the_program_before_it(
+def test_the_journal_adds_the_time_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Which systemd tells with device and inode; a pipe of another program is another.
+    """
+    at = os.fstat(2)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{at.st_dev}:{at.st_ino}")
+    assert LineFormat.UNTIMED is line_format("text")
+    assert LineFormat.JSON is line_format("json")
+    monkeypatch.setenv("JOURNAL_STREAM", f"{at.st_dev}:{at.st_ino + 1}")
+    assert LineFormat.TEXT is line_format("text")
+
+
+def test_a_line_has_time_level_and_program_before_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """
@@ -61,4 +76,7 @@ def test_a_line_has_the_name_of_the_program_before_it(
     with LogLines() as lines:
         lines.say("a line")
 
-    assert ("", "pystore: a line\n") == capsys.readouterr()
+    out, err = capsys.readouterr()
+    assert "" == out
+    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    assert re.fullmatch(rf"{time} warning pystore: a line\n", err), err
