@@ -74,7 +74,7 @@ class Slave:
             now_ms=_now_ms,
             pause=lambda pause_ms: (self._stopping.wait(pause_ms / 1000), None)[1],
             is_stopping=self._stopping.is_set,
-            say=lambda line: print(line, file=sys.stderr),
+            tell=lambda kind, **told: print(kind.__name__, told, file=sys.stderr),
             turn=self._turn,
         )
         follower = Follower(self.log, environment, BackOff(lambda: 0.0, 10, 100))

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pystore.events.event import Event
+from pystore.events.node_events import log_node_event
+from pystore.events.node_teller import NodeTeller
 from pystore.ha.insync.config import SetRules
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.slave.backoff import BackOffConfig
@@ -37,7 +40,10 @@ class ReplicaConfig:
         pace: the waits between two links to a master.
         retry_ms: how long after a failure a role switch is tried again.
         bytes_per_second: to one slave; 0: no limit.
-        say: called with one line for the operator, from any thread.
+        say: called with one line for the operator, of what is no event, from any
+            thread.
+        on_event: takes each event, in any thread; by default the logger
+            ``pystore.broker`` has them.
     """
 
     cluster: str
@@ -53,6 +59,14 @@ class ReplicaConfig:
     retry_ms: int = 1_000
     bytes_per_second: int = 0
     say: Callable[[str], object] = bool
+    on_event: Callable[[Event], object] = log_node_event
+
+    @property
+    def teller(self) -> NodeTeller:
+        """
+        Tells the events of the replica.
+        """
+        return NodeTeller(self.cluster, self.broker_name, self.broker_id, self.on_event)
 
     def master_config(self, epoch: int, segment_size: int) -> MasterConfig:
         """

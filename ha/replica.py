@@ -31,7 +31,7 @@ from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.handover import ElectSuccessor, hand_over
-from pystore.ha.master.lease import Lease
+from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.master.set_change_requests import ControllerGateway
 from pystore.ha.master.write_authority import WriteAuthority
@@ -48,6 +48,7 @@ from pystore.ha.role import (
     StopServing,
     TakeSet,
 )
+from pystore.ha.role_events import RoleEvents
 from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.wire.effects import Promise
@@ -112,6 +113,8 @@ class Replica:
         self._problem = ""
         self._inbox: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
         self._changed = threading.Condition()
+        self._tell = config.teller
+        self._events = RoleEvents(self._tell)
         self._now = self._machine.role, self._machine.known
         self._newest_set = self._machine.known
         self._thread = threading.Thread(target=self._run, name="pystore-ha-role")
@@ -149,7 +152,7 @@ class Replica:
         """
         Takes the lease of a mastership; returns at once.
         """
-        self._inbox.put(lambda machine: machine.leased(epoch, lease))
+        self._inbox.put(lambda machine: self._take_lease(machine, epoch, lease))
 
     def may_wipe(self) -> bool:
         """
@@ -356,6 +359,8 @@ class Replica:
             if effect is None and machine.role is Role.SHUTDOWN:
                 return
             self._take_inputs(is_idle=effect is None, wait_ms=wait_ms)
+            if self._service is not None:
+                self._events.looked(self._authority.left_ms())
             # Before the next step, which may take a while.
             self._publish()
             wait_ms = 0
@@ -369,7 +374,7 @@ class Replica:
         """
         try:
             if is_idle:
-                self._inbox.get()(self._machine)
+                self._inbox.get(timeout=self._lease_s())(self._machine)
             elif wait_ms:
                 self._inbox.get(timeout=wait_ms / 1000)(self._machine)
             while True:
@@ -378,7 +383,21 @@ class Replica:
             # No more inputs.
             return
 
+    def _lease_s(self) -> float | None:
+        """
+        Returns in how many seconds the lease runs out; ``None``: none runs.
+        """
+        left_ms = self._authority.left_ms() if self._events.has_lease else None
+        return None if left_ms is None else max(1, left_ms) / 1000
+
+    def _take_lease(self, machine: RoleMachine, epoch: int, lease: Lease) -> None:
+        machine.leased(epoch, lease)
+        is_ours = machine.role is Role.MASTER and machine.known.epoch == epoch
+        if is_ours and lease == NO_LEASE:
+            self._events.refused(epoch)
+
     def _publish(self) -> None:
+        self._events.stands(self._machine.role, self._machine.known)
         with self._changed:
             self._now = self._machine.role, self._machine.known
             self._changed.notify_all()
@@ -432,13 +451,14 @@ class Replica:
             case Follow():
                 self._follow(effect)
             case Resign():
-                self._config.say(f"epoch {effect.epoch} is given up: {effect.reason}")
+                self._events.resigned(effect.reason)
                 self._controller.resign(effect.epoch, effect.reason)
             case TakeSet():
                 if self._service is not None:
                     self._service.monitor.agreed(effect.agreed)
             case RenewLease():
                 self._authority.renew(effect.epoch, effect.lease)
+                self._events.leased(effect.epoch, self._authority.left_ms())
 
     def _begin_mastership(self, effect: BeginMastership) -> None:
         self.log.mend()
@@ -459,6 +479,7 @@ class Replica:
                 lambda machine: machine.cannot_serve(epoch, reason)
             ),
             say=config.say,
+            tell=self._tell,
             host=config.host,
             port=config.port,
             bytes_per_second=config.bytes_per_second,
@@ -473,6 +494,7 @@ class Replica:
             # Without a service no append could get its ack.
             self._authority.end(epoch)
             raise
+        self._events.leased(epoch, self._authority.left_ms())
 
     def _step_down(self, epoch: int, newer_epoch: int) -> None:
         # In the thread of a link: slow steps follow in the role thread.
@@ -489,12 +511,14 @@ class Replica:
         self._authority.leave_to(effect.epoch)
         config = self._config
         follow = config.slave_config(self.me, effect.epoch, may_wipe=self.may_wipe)
+        master = self._machine.known.master
+        master_id = None if master is None else master.broker_id
         self._following = FollowerThread(
             self.log,
             effect.address,
             follow,
             self._now_ms,
-            say=config.say,
+            tell=self._tell.of_peer("master", master_id, effect.address),
             pace=config.pace,
         )
 

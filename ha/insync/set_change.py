@@ -1,14 +1,14 @@
 """
-The request by which a master changes its SyncStateSet. Pure.
+The request by which a master changes its SyncStateSet, and why the set changed. Pure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.replicaset import Member
+from pystore.replicaset import AgreedSet, Member, ids_of
 
-__all__ = ["SetChange"]
+__all__ = ["SetChange", "change_reason"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +39,26 @@ class SetChange:
     candidates: frozenset[Member]
     reason: str
     is_fence: bool = False
+
+
+def change_reason(before: AgreedSet, after: AgreedSet, asked: SetChange | None) -> str:
+    """
+    Returns why a set changed: one sentence for each broker; empty: it did not.
+
+    Args:
+        before: the set as the controller had committed it.
+        after: as it is committed now.
+        asked: the newest change that the master requested.
+    """
+    now = after.members, after.candidates
+    if now == (before.members, before.candidates):
+        return ""
+    if asked is not None and now == (asked.members, asked.candidates):
+        return asked.reason
+    old, new = ids_of(before.members), ids_of(after.members)
+    parts = [
+        *(f"broker {one} left the SyncStateSet" for one in sorted(old - new)),
+        *(f"broker {one} joined the SyncStateSet" for one in sorted(new - old)),
+    ]
+    what = "; ".join(parts) or "the processes or candidates of the SyncStateSet changed"
+    return f"{what}: the controller decided it"

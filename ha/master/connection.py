@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystore.errors import RemoteViolation
+from pystore.events.node_events import LinkClosed, LinkFailed, LinkOpened, PeerEvent
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.master.effects import (
     CloseLink,
@@ -41,6 +42,7 @@ from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 
 if TYPE_CHECKING:
+    from pystore.events.node_teller import NodeTeller
     from pystore.ha.master.config import MasterConfig, SetView
     from pystore.ha.master.notifier import Notifier
 
@@ -67,7 +69,7 @@ class LinkOwner:
         left: takes the end of a session.
         step_down: takes a newer epoch.
         close: ends the link of a session.
-        say: takes one line for the operator.
+        tell: takes the events of a link.
         bytes_per_second: to one slave; 0: no limit.
     """
 
@@ -82,7 +84,7 @@ class LinkOwner:
     left: Callable[[SessionEnded], None]
     step_down: Callable[[int], None]
     close: Callable[[int, str], None]
-    say: Callable[[str], object]
+    tell: NodeTeller
     bytes_per_second: int = 0
 
 
@@ -110,6 +112,7 @@ class SlaveConnectionThreads:
         self._lock = threading.Lock()
         self._connection: MasterProtocol | None = None
         self._unsent: list[bytes | SendBlock] = []
+        self._broker_id: int | None = None
         self._is_closing = False
         self._is_read = threading.Event()
         self._flow = RateLimit(owner.bytes_per_second, owner.now_ms())
@@ -144,7 +147,11 @@ class SlaveConnectionThreads:
                 sender.start()
                 self._keep_receiving()
                 sender.join()
-        self._owner.say(f"{self.peer}: {self.reason}")
+        kind = LinkFailed if self._broker_id is None else LinkClosed
+        self._tell(kind, reason=self.reason)
+
+    def _tell(self, kind: type[PeerEvent], **fields: object) -> None:
+        self._owner.tell.of_peer("slave", self._broker_id, self.peer)(kind, **fields)
 
     def close(self, reason: str) -> None:
         """
@@ -356,6 +363,9 @@ class SlaveConnectionThreads:
                 self._owner.step_down(effect.epoch)
             elif isinstance(effect, SessionOpened):
                 replaced = self._owner.opened(effect)
+                if replaced != self.session_id:
+                    self._broker_id = effect.broker_id
+                    self._tell(LinkOpened)
                 if replaced is not None:
                     self._owner.close(
                         replaced,

@@ -17,14 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pystore.core.log_writer import LogHandle
+from pystore.events.node_events import SyncStateSetChanged, SyncStateSetShrank
+from pystore.events.node_teller import Tell, untold
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.set_change import SetChange
+from pystore.ha.insync.set_change import SetChange, change_reason
 from pystore.ha.master.config import SetView
 from pystore.ha.master.notifier import Notifier
 from pystore.ha.master.pending_appends import PendingAppends
-from pystore.replicaset import AgreedSet, Incarnation
+from pystore.replicaset import AgreedSet, Incarnation, ids_of
 
 __all__ = ["InSyncMonitor", "RequestSetChange", "SetRefusal"]
 
@@ -71,6 +73,7 @@ class InSyncMonitor:
         now_ms: a clock that never steps back.
         lease_ms: returns until when `leader` may be acknowledged; ``None``: the
             controller gives no leases.
+        tell: takes changes of the set.
 
     Attributes:
         appends: appends that wait for replicas.
@@ -84,6 +87,8 @@ class InSyncMonitor:
         broker_ids: Callable[[], frozenset[int]],
         now_ms: Callable[[], int],
         lease_ms: Callable[[], int | None] = lambda: None,
+        *,
+        tell: Tell = untold,
     ) -> None:
         self.notifier = Notifier(log)
         self._in_sync = in_sync
@@ -91,6 +96,8 @@ class InSyncMonitor:
         self._broker_ids = broker_ids
         self._now_ms = now_ms
         self._lease_ms = lease_ms
+        self._tell = tell
+        self._asked: SetChange | None = None
         self._lock = threading.Lock()
         self._live: dict[int, tuple[int, Incarnation | None]] = {}
         self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
@@ -285,6 +292,7 @@ class InSyncMonitor:
             if now_ms >= self._in_sync.next_deadline():
                 self._in_sync.tick(now_ms)
             change = self._in_sync.proposal(now_ms)
+            self._asked = change or self._asked
             self._publish()
             return change
 
@@ -303,7 +311,7 @@ class InSyncMonitor:
         Takes the controller's answer to a change; ``None``: none came.
         """
         with self._lock:
-            now_ms = self._now_ms()
+            now_ms, before = self._now_ms(), self._in_sync.set_now
             if answer is None:
                 self._in_sync.unknown(change, now_ms)
             elif isinstance(answer, SetRefusal):
@@ -311,15 +319,38 @@ class InSyncMonitor:
             else:
                 self._in_sync.agreed(answer, now_ms)
             self._publish()
+            after, asked = self._in_sync.set_now, self._asked
         self.notifier.notify()
+        self._tell_set(before, after, asked)
 
     def agreed(self, agreed: AgreedSet) -> None:
         """
         Takes the controller's set, from a poll.
         """
         with self._lock:
+            before = self._in_sync.set_now
             self._in_sync.agreed(agreed, self._now_ms())
             self._publish()
+            after, asked = self._in_sync.set_now, self._asked
+        self._tell_set(before, after, asked)
+
+    def _tell_set(
+        self, before: AgreedSet, after: AgreedSet, asked: SetChange | None
+    ) -> None:
+        old, new = ids_of(before.members), ids_of(after.members)
+        reason = change_reason(before, after, asked)
+        if not reason:
+            return
+        self._tell(
+            SyncStateSetShrank if old - new else SyncStateSetChanged,
+            master_epoch=self._in_sync.ack_policy.epoch,
+            set_epoch=after.set_epoch,
+            members=tuple(sorted(new)),
+            candidates=tuple(sorted(ids_of(after.candidates))),
+            joined=tuple(sorted(new - old)),
+            left=tuple(sorted(old - new)),
+            reason=reason,
+        )
 
     def received_by(self, broker_id: int) -> int | None:
         """

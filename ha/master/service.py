@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from pystore.clocks import clock_ms
 from pystore.errors import InvalidError, StorageError
+from pystore.events.node_teller import NodeTeller
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
@@ -78,7 +79,9 @@ class Mastership:
         step_down: called with a newer epoch, in the thread of a link.
         resign: called once with the reason why this mastership should end, in the
             thread that keeps the time (B9).
-        say: called with one line for the operator.
+        say: called with one line for the operator, of what is no event.
+        tell: takes the events of the mastership; by default the logger
+            ``pystore.broker`` has them.
         host: where to listen.
         port: 0: any free port.
         bytes_per_second: to one slave; 0: no limit.
@@ -95,10 +98,19 @@ class Mastership:
     step_down: Callable[[int], object] = bool
     resign: Callable[[str], object] = bool
     say: Callable[[str], object] = bool
+    tell: NodeTeller | None = None
     host: str = "127.0.0.1"
     port: int = 0
     bytes_per_second: int = 0
     links_max: int = 64
+
+    @property
+    def teller(self) -> NodeTeller:
+        """
+        Tells the events of the mastership.
+        """
+        own = self.config
+        return self.tell or NodeTeller(own.cluster, own.broker_name, own.broker_id)
 
 
 class MasterService:
@@ -153,6 +165,7 @@ class MasterService:
             mastership.broker_ids,
             now_ms,
             mastership.lease_ms,
+            tell=mastership.teller,
         )
         self._lock = threading.Lock()
         self._link_ended = threading.Condition(self._lock)
@@ -185,7 +198,7 @@ class MasterService:
             left=monitor.left,
             step_down=self._step_down,
             close=self.close_session,
-            say=mastership.say,
+            tell=mastership.teller,
             bytes_per_second=mastership.bytes_per_second,
         )
 
@@ -452,10 +465,6 @@ class MasterService:
 
     def _step_down(self, newer_epoch: int) -> None:
         self.monitor.step_down(newer_epoch)
-        self._mastership.say(
-            f"stale epoch {self._mastership.config.epoch}: a peer is at epoch "
-            f"{newer_epoch}; nothing is acknowledged any more"
-        )
         self._mastership.step_down(newer_epoch)
 
 

@@ -2,8 +2,8 @@
 Follows a master: one link after the other, until it is stopped.
 
 One thread reads the socket, passes frames to the protocol object one at a time, and
-carries out its effects before the next frame. Each new reason for the end of a link is
-reported once. An error of the slave's own disk is never taken for a lost link: the ack
+carries out its effects before the next frame. Each new reason why there is no link is
+told once. An error of the slave's own disk is never taken for a lost link: the ack
 reports it to the master, and a poisoned log ends the follower.
 
 Clock, waiting and socket are arguments, so that tests supply their own.
@@ -22,15 +22,24 @@ from pystore.errors import (
     StorageError,
     UnavailableError,
 )
+from pystore.events.node_events import (
+    CutOrdered,
+    LinkClosed,
+    LinkFailed,
+    LinkOpened,
+)
+from pystore.events.node_teller import Tell, untold
 from pystore.ha.slave.backoff import MOST_MS, BackOff
 from pystore.ha.slave.effects import (
     Append,
     Compare,
+    Cut,
     LeaveMaster,
     Retry,
     SlaveEffect,
     SlaveLog,
     SlaveProtocol,
+    Wipe,
 )
 from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
 from pystore.ha.slave.sync_thread import SyncThread
@@ -91,7 +100,7 @@ class FollowerEnvironment:
         now_ms: a clock that never steps back.
         pause: waits so many ms, at most `SLICE_MS`.
         is_stopping: whether to stop; called at least every `SLICE_MS`.
-        say: called with one line for the operator.
+        tell: takes the events of the link, and adds the master's name to them.
         turn: called in every turn of the loop, at least every `SLICE_MS`.
     """
 
@@ -100,7 +109,7 @@ class FollowerEnvironment:
     now_ms: Callable[[], int]
     pause: Callable[[int], None]
     is_stopping: Callable[[], bool]
-    say: Callable[[str], None]
+    tell: Tell = untold
     turn: Callable[[], None] = lambda: None
 
 
@@ -158,6 +167,8 @@ class Follower:
         self._closed: LeaveMaster | None = None
         self._newest: SlaveLog
         self._state = State.READY
+        self._is_open = self._is_barren = False
+        self._opened = 0, 0
         self._links = self._appended = self._received = 0
         self._master_end: int | None = None
         self._behind_since_ms: int | None = None
@@ -237,7 +248,7 @@ class Follower:
             return self._ended(str(error), Retry.SOON)
         connection = self._environment.make()
         self._links += 1
-        since_ms, before = self._environment.now_ms(), self._appended
+        self._opened = self._environment.now_ms(), self._appended
         was_flowing = False
         self._closed = None
         try:
@@ -253,20 +264,34 @@ class Follower:
         finally:
             link.close()
             self._received += link.received
-        lived_ms = self._environment.now_ms() - since_ms
-        if self._appended > before or (was_flowing and lived_ms >= MOST_MS):
+        lived_ms = self._environment.now_ms() - self._opened[0]
+        has_lasted = was_flowing and lived_ms >= MOST_MS
+        self._is_barren = self._appended == self._opened[1] and not has_lasted
+        if not self._is_barren:
             self._back_off.worked(lived_ms)
         assert self._closed is not None
         return self._ended(self._closed.reason, self._closed.retry)
 
+    @property
+    def _has_worked(self) -> bool:
+        """
+        Whether this link has brought bytes, or has lasted.
+        """
+        since_ms, before = self._opened
+        lived_ms = self._environment.now_ms() - since_ms
+        return self._appended > before or lived_ms >= MOST_MS
+
     def _ended(self, reason: str, retry: Retry) -> Retry:
         """
-        A link ended, or none could be made: reports each new reason once.
+        A link ended, or none could be made: tells each new reason once.
         """
+        was_open, self._is_open = self._is_open, False
         if self._environment.is_stopping():
             return retry
-        if reason != self._reason:
-            self._environment.say(reason)
+        if was_open:
+            self._environment.tell(LinkClosed, reason=reason)
+        elif reason != self._reason:
+            self._environment.tell(LinkFailed, reason=reason)
         self._reason = reason
         return retry
 
@@ -363,6 +388,11 @@ class Follower:
 
     def _update_status(self, connection: SlaveProtocol) -> None:
         self._state = connection.state
+        is_flowing = self._state is State.TRANSFER and not self._is_open
+        # After a link that brought nothing the next one may end in the same way.
+        if is_flowing and (not self._is_barren or self._has_worked):
+            self._is_open = True
+            self._environment.tell(LinkOpened)
         master_end = connection.master_end
         if master_end is not None:
             self._master_end = master_end
@@ -395,6 +425,8 @@ class Follower:
         self, link: FollowerStream, connection: SlaveProtocol, effect: LogEffect
     ) -> None:
         now_ms = self._environment.now_ms
+        if isinstance(effect, Cut | Wipe):
+            self._tell_cut(effect)
         try:
             equal_to = self._log.carry_out(effect)
         except PystoreError as error:
@@ -410,6 +442,17 @@ class Follower:
         if isinstance(effect, Append):
             self._appended += effect.size
         connection.did(effect, self._read_log(), now_ms())
+
+    def _tell_cut(self, effect: Cut | Wipe) -> None:
+        end = self._read_log().received_offset
+        if isinstance(effect, Cut):
+            to, reason = effect.offset, "the master's log has other bytes there"
+        else:
+            to, reason = 0, "the master's log has another history: it is emptied"
+        if to < end:
+            self._environment.tell(
+                CutOrdered, from_offset=end, to_offset=to, reason=reason
+            )
 
     def _send_last(self, link: FollowerStream, effects: list[SlaveEffect]) -> None:
         # Sends the reason to the master, if the link still works.

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 
 from pystore.errors import PystoreError
+from pystore.events.node_events import FollowingEnded
+from pystore.events.node_teller import Tell
 from pystore.ha.slave.backoff import BackOff, BackOffConfig
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.follower import Follower, FollowerEnvironment, FollowerStatus
@@ -32,7 +34,7 @@ class FollowerThread:
         address: ``HOST:PORT`` of the master.
         config: of the slave.
         now_ms: a clock that never steps back.
-        say: called with one line for the operator.
+        tell: takes the events of the link, and adds the master's name to them.
         pace: the waits between two links.
 
     Attributes:
@@ -49,12 +51,12 @@ class FollowerThread:
         config: SlaveConfig,
         now_ms: Callable[[], int],
         *,
-        say: Callable[[str], object],
+        tell: Tell,
         pace: BackOffConfig,
     ) -> None:
         host, port = parse_address(address)
         self.problem: PystoreError | None = None
-        self._say = say
+        self._tell = tell
         self._stopping = stopping = threading.Event()
         self._waking = waking = threading.Event()
 
@@ -72,7 +74,7 @@ class FollowerThread:
             now_ms=now_ms,
             pause=pause,
             is_stopping=stopping.is_set,
-            say=lambda line: (say(line), None)[1],
+            tell=tell,
         )
         back_off = BackOff(random.random, pace.first_ms, pace.most_ms)
         self._follower = Follower(log, environment, back_off)
@@ -84,9 +86,9 @@ class FollowerThread:
         try:
             self._follower.run()
         except PystoreError as error:
-            # The slave's own disk, or a final refusal: reported and stored.
+            # The slave's own disk, or a final refusal: told and stored.
             self.problem = error
-            self._say(f"the replica stopped following: {error}")
+            self._tell(FollowingEnded, reason=str(error))
 
     def status(self) -> FollowerStatus:
         """

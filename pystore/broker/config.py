@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pystore.errors import InvalidError
+from pystore.events.event import Event
+from pystore.events.node_events import log_node_event
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.insync.config import SetRules
 from pystore.ha.slave.backoff import BackOffConfig
@@ -85,7 +87,10 @@ class NodeConfig:
         return _joined(host, self.ha_port or port + 1)
 
     def replica_config(
-        self, broker_id: int, say: Callable[[str], object]
+        self,
+        broker_id: int,
+        say: Callable[[str], object],
+        on_event: Callable[[Event], object] = log_node_event,
     ) -> ReplicaConfig:
         """
         Returns the configuration of the replica.
@@ -102,6 +107,7 @@ class NodeConfig:
             is_from_last_file=self.is_from_last_file,
             pace=self.pace,
             say=say,
+            on_event=on_event,
         )
 
 

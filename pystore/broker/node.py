@@ -39,6 +39,9 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.controller.protocol.extensions import process_fields
 from pystore.errors import ClosedError, InvalidError, PystoreError, UnavailableError
+from pystore.events.event import Event
+from pystore.events.node_events import log_node_event
+from pystore.events.node_teller import NodeTeller
 from pystore.ha.decision import Decision
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -73,7 +76,9 @@ class BrokerNode:
 
     Args:
         config: of the broker.
-        say: receives one line for the operator, from any thread.
+        say: receives one line for the operator, of what is no event, from any thread.
+        on_node_event: takes each event of the node, in any thread; by default the
+            logger ``pystore.broker`` has them. Those of its store are in `options`.
         **options: of `pystore.store.commit_log.CommitLog`.
 
     Attributes:
@@ -85,11 +90,13 @@ class BrokerNode:
         self,
         config: NodeConfig,
         say: Callable[[str], object] = bool,
+        on_node_event: Callable[[Event], object] = log_node_event,
         **options: Unpack[LogArguments],
     ) -> None:
         self.config = config
         self.replica: Replica | None = None
         self._say = say
+        self._on_event = on_node_event
         self._said = ""
         self._registrar: Registrar | None = None
         self._options = options
@@ -253,8 +260,10 @@ class BrokerNode:
 
     async def _run(self, log: ReplicaLog) -> None:
         again_ms = self.config.heartbeat_timeout_ms // 2
+        config = self.config
+        teller = NodeTeller(config.cluster, config.broker_name, sink=self._on_event)
         self._registrar = registrar = Registrar(
-            self._registration(log), log, again_ms, self._tell
+            self._registration(log), log, again_ms, teller
         )
         self._client.cluster_id = log.cluster_id
         done = await registrar.register()
@@ -267,8 +276,10 @@ class BrokerNode:
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
         )
-        config = self.config.replica_config(done.identity.broker_id, self._say)
-        self.replica = Replica(log, config, self._gateway)
+        place = config.replica_config(
+            done.identity.broker_id, self._say, self._on_event
+        )
+        self.replica = Replica(log, place, self._gateway)
         self._heartbeats = HeartbeatSender(
             self.config, self._client, self.replica, self._gateway
         )
@@ -299,8 +310,12 @@ class BrokerNode:
             IdentityStore(log.writer),
             self._client,
             _pause,
-            self._say,
+            self._refused,
         )
+
+    def _refused(self, reason: str) -> None:
+        assert self._registrar is not None
+        self._registrar.refused(reason)
 
     async def _poll(self, registrar: Registrar, identity: BrokerIdentity) -> None:
         """

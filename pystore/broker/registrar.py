@@ -22,6 +22,14 @@ from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.model.explain import why_barred
 from pystore.controller.protocol.calls import MasterInfo
 from pystore.errors import PystoreError
+from pystore.events.node_events import (
+    AdmissionBarred,
+    LossNoteKept,
+    NodeEvent,
+    NodeRefused,
+    NodeRegistered,
+)
+from pystore.events.node_teller import NodeTeller
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.replicaset import Member
 
@@ -37,7 +45,7 @@ class Registrar:
         log: of its store.
         again_ms: after a registration, how long none is repeated for a broker that is
             in no set.
-        say: receives one line for the operator.
+        teller: of the node.
     """
 
     def __init__(
@@ -45,12 +53,13 @@ class Registrar:
         registration: BrokerRegistration,
         log: ReplicaLog,
         again_ms: int,
-        say: Callable[[str], object],
+        teller: NodeTeller,
     ) -> None:
         self._registration = registration
         self._log = log
         self._again_ms = again_ms
-        self._say = say
+        self._teller = teller
+        self._is_told = False
         self._wanted = asyncio.Event()
         self._until_s = 0.0
         self._is_lossy = log.recovery.is_lossy
@@ -106,6 +115,13 @@ class Registrar:
             if done.mastership is not None:
                 told(done.mastership)
 
+    def refused(self, reason: str) -> None:
+        """
+        The controllers do not register this broker yet, for a new reason.
+        """
+        self._is_told = False
+        self._tell(NodeRefused, reason=reason)
+
     def lost(self) -> None:
         """
         The controllers do not know the set.
@@ -128,14 +144,22 @@ class Registrar:
         if found.master != me and now_s >= self._until_s:
             self._wanted.set()
 
+    def _tell(self, kind: type[NodeEvent], **fields: object) -> None:
+        identity = self._registration.negotiation.identity
+        own = None if identity is None else identity.broker_id
+        replace(self._teller, broker_id=own)(kind, **fields)
+
     async def _note(self, done: Negotiation) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self._tell(NodeRegistered)
         self._wanted.clear()
         now_s = asyncio.get_running_loop().time()
         self._until_s = now_s + self._again_ms / 1000
         told = done.mastership
         barred = "" if told is None else why_barred(told.standing)
         if barred and barred != self._barred:
-            self._say(f"no master may admit this broker: {barred}")
+            self._tell(AdmissionBarred, reason=barred)
         self._barred = barred
         try:
             await asyncio.to_thread(self._log.registered)
@@ -154,4 +178,4 @@ class Registrar:
             self._is_lossy = False
         except PystoreError as error:
             # Such as for a full disk: with the next answer.
-            self._say(f"the note of lost records stays for now: {error}")
+            self._tell(LossNoteKept, reason=str(error))

@@ -67,7 +67,9 @@ Example: is the node master, and who is in sync?
 )
 @log_format_option
 @click.pass_context
-def broker(context: click.Context, config: Path | None, **options: str | None) -> int:
+def broker(
+    context: click.Context, /, config: Path | None, **options: str | None
+) -> int:
     """
     Run the broker nodes of a configuration file: each is a replica of one broker set,
     and master or slave as the controllers decide.
@@ -93,7 +95,7 @@ def broker(context: click.Context, config: Path | None, **options: str | None) -
     with LogLines(line_format(options["logFormat"] or host_config.log_format)) as lines:
         for line in host_config.said:
             lines.say(line)
-        host = BrokerHost(host_config, lines.say)
+        host = BrokerHost(host_config, lines.say, lines.tell)
         code = run_until_signal(host.run(_ready))
     return UNFINISHED if code is None or host.has_failed else code
 

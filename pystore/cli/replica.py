@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import sys
 import time
@@ -17,11 +18,14 @@ import click
 from pystore.cli.lib.exit_codes import error_line
 from pystore.cli.lib.group import store_argument
 from pystore.cli.lib.interrupt import Interruption, interruptible, service_exit_code
+from pystore.cli.lib.log_lines import line_format, log_format_option, to_stderr
 from pystore.cli.lib.output import echo_json
-from pystore.cli.lib.recovery_text import opening_lines
 from pystore.cli.lib.sizes import parse_size
 from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
+from pystore.events.event import Event
+from pystore.events.line_format import LineFormat, event_line
+from pystore.events.node_teller import NodeTeller
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.effects import SlaveProtocol
@@ -54,6 +58,7 @@ class Options:
     master: str
     protocol: str
     as_json: bool
+    form: LineFormat
 
 
 def _parse_master(
@@ -121,6 +126,7 @@ def _parse_master(
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object each second instead."
 )
+@log_format_option
 def replica(
     *,
     store: Path,
@@ -134,6 +140,7 @@ def replica(
     may_wipe: bool,
     segment_size: int | None,
     as_json: bool,
+    **lines: str | None,
 ) -> int:
     """
     Follow a master until stopped, so that STORE holds the same bytes as its log.
@@ -145,13 +152,13 @@ def replica(
     """
     if broker_id is None and not learner:
         raise click.UsageError("give --broker-id, or --learner")
-    options = Options(store, master, protocol, as_json)
+    form = line_format(lines["logFormat"] or LineFormat.TEXT.value)
+    options = Options(store, master, protocol, as_json, form)
+    output = StatusOutput(options, sys.stdout.isatty() and not as_json)
     with (
         interruptible() as signals,
-        ReplicaLog(store, segment_size=segment_size or 0) as log,
+        ReplicaLog(store, segment_size=segment_size or 0, on_event=output.hear) as log,
     ):
-        for line in opening_lines(log.recovery):
-            click.echo(f"pystore: {store}: {line}", err=True)
         try:
             config = SlaveConfig(
                 cluster=cluster,
@@ -166,7 +173,7 @@ def replica(
         except InvalidError as error:
             # A value that no frame can hold is wrong usage.
             raise click.UsageError(str(error)) from error
-        output = StatusOutput(options, log, sys.stdout.isatty() and not as_json)
+        output.log = log
         follower = _follower(options, config, log, output, signals)
         try:
             follower.run()
@@ -212,7 +219,7 @@ def _follower(
         now_ms=_now_ms,
         pause=lambda wait_ms: time.sleep(wait_ms / 1000),
         is_stopping=is_stopping,
-        say=output.report,
+        tell=output.teller(config).of_peer("master", None, options.master),
         turn=lambda: output.turn(follower),
     )
     follower = Follower(log, environment, BackOff(random.random))
@@ -225,25 +232,36 @@ class StatusOutput:
 
     Args:
         options: the options of the command.
-        log: the log of the replica.
         is_terminal: whether one line is overwritten each second.
+
+    Attributes:
+        log: the log of the replica, once it is open.
     """
 
-    def __init__(self, options: Options, log: ReplicaLog, is_terminal: bool) -> None:
+    def __init__(self, options: Options, is_terminal: bool) -> None:
+        self.log: ReplicaLog
         self._options = options
-        self._log = log
         self._is_terminal = is_terminal
         self._due_ms = _now_ms()
         self._before = (_now_ms(), 0)
         self._problem = ""
 
-    def report(self, line: str) -> None:
+    def teller(self, config: SlaveConfig) -> NodeTeller:
         """
-        Prints a line for people above the live line.
+        Returns what tells the events of the replica.
         """
+        own = None if config.broker_id == _LEARNER_ID else config.broker_id
+        return NodeTeller(config.cluster, config.broker_name, own, self.hear)
+
+    def hear(self, event: Event) -> None:
+        """
+        Prints the line of an event above the live line. Any thread.
+        """
+        if event.level <= logging.DEBUG:
+            return
         if self._is_terminal:
             click.echo(_CLEAR_LINE, nl=False)
-        click.echo(f"pystore: {self._options.master}: {line}", err=True)
+        to_stderr(event_line(event, self._options.form))
 
     def turn(self, follower: Follower) -> None:
         """
@@ -252,11 +270,8 @@ class StatusOutput:
         if _now_ms() < self._due_ms:
             return
         self._due_ms = _now_ms() + _INTERVAL_MS
-        problem = self._log.problem
-        line = "" if problem is None else error_line(problem)
-        if line and line != self._problem:
-            self.report(line)
-        self._problem = line
+        problem = self.log.problem
+        self._problem = "" if problem is None else error_line(problem)
         self._show(follower)
 
     def end(self, follower: Follower) -> None:
@@ -279,7 +294,7 @@ class StatusOutput:
             click.echo(_CLEAR_LINE + _line(report), nl=False)
 
     def _report(self, follower: Follower) -> dict[str, Any]:
-        standing, log = follower.status(), self._log.log()
+        standing, log = follower.status(), self.log.log()
         now_ms, appended = _now_ms(), standing.appended_bytes
         passed_ms, grown = now_ms - self._before[0], appended - self._before[1]
         self._before = (now_ms, appended)

@@ -76,6 +76,7 @@ class Node:
             pace=BackOffConfig(20, 200),
             retry_ms=50,
             say=self._say,
+            on_event=lambda event: self._say(event.text),
         )
         # A thread that vanishes would hide why.
         threading.excepthook = lambda it: self._broken(it.exc_value)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lib.ha.legacy_master_server import LegacyMaster, MasterLink
+from lib.ha.told_reasons import reasons_to
 from lib.store.stores import SEGMENT, fill
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.config import SlaveConfig
@@ -40,7 +41,7 @@ class Stage:
         answer: what the master does with each of its links; ``None``: what a master
             does.
         make: the connection.
-        said: every line for people.
+        said: why it had no link.
         paused_ms: how long it waited between links, all in all.
         dialled: how many times it tried.
         refused: how many of the first tries fail.
@@ -69,7 +70,7 @@ class Stage:
             now_ms=lambda: self._now_ms,
             pause=self._pause,
             is_stopping=self.until,
-            say=self.said.append,
+            tell=reasons_to(self.said),
             turn=self._turn,
         )
         follower = Follower(log, environment, BackOff(lambda: 0.0))

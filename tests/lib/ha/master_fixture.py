@@ -11,13 +11,18 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from lib.ha.told_reasons import reasons_to
 from lib.store.stores import SEGMENT
 from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
+from pystore.events.event import Event
+from pystore.events.node_events import LinkClosed, LinkFailed
+from pystore.events.node_teller import NodeTeller
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
@@ -115,6 +120,13 @@ class Clock:
         self._skipped_ms += skipped_ms
 
 
+def _hear(events: list[Event], said: list[str], event: Event) -> None:
+    # No method: the service would refer to the stage, and no reference count ends that.
+    events.append(event)
+    if isinstance(event, LinkClosed | LinkFailed):
+        said.append(f"{event.address}: {event.reason}")
+
+
 class MasterStage:
     """
     A master. A context manager.
@@ -128,7 +140,8 @@ class MasterStage:
         log: the master's.
         service: at work.
         controller: of the set.
-        said: every line for people.
+        said: every line for people, and why each link ended.
+        events: all of them.
         clock: the service's.
     """
 
@@ -136,6 +149,7 @@ class MasterStage:
         self, root: Path, config: dict[str, Any] | None = None, **changes: Any
     ) -> None:
         self.said: list[str] = []
+        self.events: list[Event] = []
         self.clock = Clock()
         self.controller = Controller()
         self.log = CommitLog(root, segment_size=SEGMENT)
@@ -149,6 +163,7 @@ class MasterStage:
             broker_ids=lambda: frozenset({1, 2, 3}),
             ask=self.controller.ask,
             say=self.said.append,
+            tell=NodeTeller("c", "b", 1, partial(_hear, self.events, self.said)),
         )
         try:
             self.service = MasterService(
@@ -220,7 +235,7 @@ class Slave:
 
     Attributes:
         log: the replica.
-        said: every line for people.
+        said: why it had no link.
     """
 
     def __init__(
@@ -256,7 +271,7 @@ class Slave:
             now_ms=now_ms,
             pause=lambda ms: (self._stopping.wait(ms / 1000), None)[1],
             is_stopping=self._stopping.is_set,
-            say=self.said.append,
+            tell=reasons_to(self.said),
         )
         self._follower = Follower(self.log, environment, BackOff(lambda: 0.0, 10, 100))
         self._thread = threading.Thread(target=self._follower.run)

@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from lib.store.stores import SEGMENT
+from pystore.events.event import Event
+from pystore.events.node_events import NodeEvent
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.set_change import SetChange
@@ -93,13 +95,15 @@ class ReplicaStage:
     Attributes:
         controller: of all of them.
         replicas: by broker id.
-        said: every line for people.
+        said: every line for people, that of each event as well.
+        events: of all of them.
     """
 
     def __init__(self, root: Path, **changes: Any) -> None:
         self.controller = ScriptedController()
         self.replicas: dict[int, Replica] = {}
         self.said: list[str] = []
+        self.events: list[NodeEvent] = []
         self._root = root
         self._changes = changes
         self._open = ExitStack()
@@ -114,6 +118,11 @@ class ReplicaStage:
         trace: TracebackType | None,
     ) -> None:
         self._open.close()
+
+    def _hear(self, event: Event) -> None:
+        assert isinstance(event, NodeEvent)
+        self.events.append(event)
+        self.said.append(event.text)
 
     def store(self, broker_id: int) -> Path:
         """
@@ -133,6 +142,7 @@ class ReplicaStage:
                 "pace": BackOffConfig(10, 100),
                 "retry_ms": 10,
                 "say": self.said.append,
+                "on_event": self._hear,
                 **self._changes,
                 **changes,
             },

@@ -19,6 +19,8 @@ from lib.ha.scripted_v3_master import DATA, EPOCHS, SHAKE
 from lib.store.stores import SEGMENT, message
 
 from pystore.clocks import clock_ms
+from pystore.events.event import Event
+from pystore.events.node_events import LinkClosed
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack
 from pystore.ha.replica import Replica
@@ -355,12 +357,12 @@ def test_the_role_is_pending_while_the_old_one_ends(stage: ReplicaStage) -> None
     """
     roles: list[Role] = []
 
-    def say(line: str) -> None:
-        if "shut" in line:
+    def hear(event: Event) -> None:
+        if isinstance(event, LinkClosed) and "shut" in event.reason:
             roles.append(first.standing().role)
 
     with stage:
-        first = stage.start(1, say=say)
+        first = stage.start(1, on_event=hear)
         address = stage.elect(1, first).address
         with StoppedSlave(address) as slave:
             in_transfer(slave)

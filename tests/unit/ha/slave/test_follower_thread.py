@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from lib.ha.master_fixture import EPOCH, WAIT_MS, MasterStage
+from lib.ha.told_reasons import reasons_to
 from lib.store.stores import SEGMENT, fill
 
 from pystore.clocks import clock_ms
@@ -26,7 +27,12 @@ def follow(log: ReplicaLog, address: str, said: list[str]) -> FollowerThread:
     """
     config = SlaveConfig("c", "b", 2, epoch=EPOCH, incarnation=1)
     return FollowerThread(
-        log, address, config, clock_ms, say=said.append, pace=BackOffConfig(10, 100)
+        log,
+        address,
+        config,
+        clock_ms,
+        tell=reasons_to(said),
+        pace=BackOffConfig(10, 100),
     )
 
 
@@ -67,7 +73,7 @@ def test_a_decision_ends_the_wait_and_begins_the_back_off_anew(tmp_path: Path) -
         pace = BackOffConfig(86_400_000, 86_400_000)
         config = SlaveConfig("c", "b", 2, epoch=EPOCH, incarnation=1)
         following = FollowerThread(
-            log, f"{host}:{port}", config, clock_ms, say=said.append, pace=pace
+            log, f"{host}:{port}", config, clock_ms, tell=reasons_to(said), pace=pace
         )
         wait_for(lambda: len(said) == 1)
         with MasterStage(tmp_path / "other", port=port) as other:
@@ -103,7 +109,7 @@ def test_a_store_that_cannot_be_used_is_a_problem_that_is_kept(tmp_path: Path) -
         following.stop()
 
     assert isinstance(following.problem, ClosedError)
-    assert said == [f"the replica stopped following: {following.problem}"]
+    assert said == [str(following.problem)]
 
 
 @pytest.mark.parametrize("address", ["", "nowhere", "host:0", "host:port"])
