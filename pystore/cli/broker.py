@@ -81,7 +81,7 @@ def broker(
     if context.invoked_subcommand is not None:
         if config is not None or options["logFormat"]:
             raise click.UsageError(
-                "-c and --log-format are for running: leave the other command out"
+                "-c is for running, as --log-format is: leave the other command out"
             )
         return DONE
     if config is None:

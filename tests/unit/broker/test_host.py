@@ -21,6 +21,8 @@ from pystore.broker.control_socket import ControlSocket
 from pystore.broker.host import BrokerHost
 from pystore.broker.settings import NodeSettings, host_of_toml
 from pystore.errors import BusyError, PystoreError
+from pystore.events.event import Event
+from pystore.events.node_events import NodeFailed
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.store.commit_log import CommitLog
 
@@ -34,7 +36,8 @@ class Hosting:
     Attributes:
         host: the host.
         task: its run.
-        said: its lines.
+        said: its lines, and that of each failure.
+        events: of its nodes and their stores.
         ready: the names of nodes that listen.
     """
 
@@ -42,9 +45,16 @@ class Hosting:
         self.path = folder / "socket"
         head = f'[host]\nsocket = "{self.path}"\ndrainTimeout = 100\n'
         self.said: list[str] = []
+        self.events: list[Event] = []
         self.ready: list[str] = []
-        self.host = BrokerHost(host_of_toml(head + text, "f"), self.said.append)
+        config = host_of_toml(head + text, "f")
+        self.host = BrokerHost(config, self.said.append, self._hear)
         self.task = asyncio.create_task(self.host.run(self._listens))
+
+    def _hear(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, NodeFailed):
+            self.said.append(event.text)
 
     def _listens(self, node: NodeSettings) -> None:
         self.ready.append(node.name)

@@ -87,7 +87,8 @@ def test_a_node_that_cannot_start_is_one_line_and_exit_code_3(tmp_path: Path) ->
     assert 3 == ended.returncode
     assert b"" == ended.stdout
     (line,) = ended.stderr.decode().splitlines()
-    assert "pystore: b has failed and is closed: " in line
+    assert " error pystore: a broker of set b, cluster DefaultCluster: " in line
+    assert ": b has failed and is closed: " in line
     assert "not a store" in line
 
 
