@@ -392,8 +392,9 @@ class Replica:
 
     def _take_lease(self, machine: RoleMachine, epoch: int, lease: Lease) -> None:
         machine.leased(epoch, lease)
+        # One that takes a lease away is an effect; there was none to take away.
         is_ours = machine.role is Role.MASTER and machine.known.epoch == epoch
-        if is_ours and lease == NO_LEASE:
+        if is_ours and lease == NO_LEASE and machine.next_effect() is None:
             self._events.refused(epoch)
 
     def _publish(self) -> None:
@@ -458,7 +459,10 @@ class Replica:
                     self._service.monitor.agreed(effect.agreed)
             case RenewLease():
                 self._authority.renew(effect.epoch, effect.lease)
-                self._events.leased(effect.epoch, self._authority.left_ms())
+                if effect.lease == NO_LEASE:
+                    self._events.refused(effect.epoch)
+                else:
+                    self._events.leased(effect.epoch, self._authority.left_ms())
 
     def _begin_mastership(self, effect: BeginMastership) -> None:
         self.log.mend()

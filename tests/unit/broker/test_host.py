@@ -5,6 +5,8 @@ A host: nodes that start, fail and end, under a real controller.
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -275,3 +277,37 @@ def test_a_store_that_cannot_be_closed_is_a_failure(
             monkeypatch.undo()
 
     asyncio.run(main())
+
+
+def test_the_events_of_a_node_and_its_store_are_in_its_history(tmp_path: Path) -> None:
+    """
+    Beside the store; what is told at once, and what the file has, is the same.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            text = node(tmp_path, "a", at.address)
+            async with hosting(tmp_path, text) as found:
+                await holds(found.path.exists)
+                await found.await_roles(a="master")
+                await holds(lambda: "LeaseGranted" in names_of(found.events))
+                await found.end()
+            told = names_of(found.events)
+            lines = (tmp_path / "a.events.jsonl").read_text().splitlines()
+            kept = [json.loads(line) for line in lines]
+
+        assert told == [one["event"] for one in kept]
+        expected = {"StoreOpened", "NodeRegistered", "RoleChanged", "StoreClosed"}
+        assert expected <= set(told)
+        roles = [one["new"] for one in kept if one["event"] == "RoleChanged"]
+        assert ["master", "shutdown"] == roles
+        assert {"a", None} == {one.get("brokerName") for one in kept}
+
+    asyncio.run(main())
+
+
+def names_of(events: list[Event]) -> list[str]:
+    """
+    Returns the names of the events that are no debugging.
+    """
+    return [type(one).__name__ for one in events if one.level > logging.DEBUG]
