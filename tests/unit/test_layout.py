@@ -64,7 +64,6 @@ UNTESTED = {
     "controller/server/notifier.py": "tested by controller/server/test_controller",
     "controller/server/term.py": "tested by controller/server/test_controller",
     "ha/insync/facts.py": "values alone: ha/insync/test_in_sync",
-    "ha/insync/set_change.py": "values alone: ha/insync/test_set_state",
     "ha/wire/effects.py": "values alone: ha/slave/test_effects, ha/master/test_effects",
     "pystore/cli/admin/client.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/controllers.py": "tested by cli/admin/test_admin",
