@@ -4,6 +4,8 @@ What all events of a node have in common.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pystore.events.event import Event
 from pystore.events.node_events import LinkOpened, NodeRegistered
 from pystore.events.node_teller import NodeTeller, untold
@@ -15,11 +17,16 @@ def test_an_event_gets_the_time_and_the_names() -> None:
     """
     told: list[Event] = []
     teller = NodeTeller("c", "b", 2, told.append, lambda: 77)
-    own = {"time_ms": 77, "cluster_name": "c", "broker_name": "b", "broker_id": 2}
+    own: dict[str, Any] = {
+        "time_ms": 77,
+        "cluster_name": "c",
+        "broker_name": "b",
+        "broker_id": 2,
+    }
     teller(NodeRegistered)
     teller.of_peer("slave", 3, "h:1")(LinkOpened)
 
-    peer = {"peer_role": "slave", "peer_id": 3, "address": "h:1"}
+    peer: dict[str, Any] = {"peer_role": "slave", "peer_id": 3, "address": "h:1"}
     assert [NodeRegistered(**own), LinkOpened(**own, **peer)] == told
 
 

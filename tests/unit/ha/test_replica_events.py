@@ -67,10 +67,12 @@ def test_a_slave_that_ends_leaves_the_set_and_the_event_says_why(
         joined = told(stage, SyncStateSetChanged)
         assert isinstance(joined, SyncStateSetChanged)
         assert ((1, 2), (2,), ()) == (joined.members, joined.joined, joined.left)
-        for own, role, peer in ((1, "slave", 2), (2, "master", 1)):
-            opened = told(stage, LinkOpened, lambda it, own=own: it.broker_id == own)
+        for opened, *expected in (
+            (told(stage, LinkOpened, lambda it: it.broker_id == 1), "slave", 2),
+            (told(stage, LinkOpened, lambda it: it.broker_id == 2), "master", 1),
+        ):
             assert isinstance(opened, LinkOpened)
-            assert (role, peer) == (opened.peer_role, opened.peer_id)
+            assert expected == [opened.peer_role, opened.peer_id]
         second.close()
         left = told(stage, SyncStateSetShrank)
 

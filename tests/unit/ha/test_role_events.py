@@ -86,7 +86,7 @@ def test_a_lease_is_told_once_until_it_ends() -> None:
     """
     told = Told()
     told.made.leased(1, 0)
-    assert not told.made.has_lease
+    assert [] == told.names()
     told.made.leased(1, 900)
     told.made.leased(1, 950)
     told.made.looked(10)
