@@ -375,3 +375,37 @@ def test_what_contradicts_controller_mode_is_refused_with_advice(
     with pytest.raises(InvalidError, match=reason) as caught:
         host_of_properties(SHIPPED | changes, "f")
     assert 1 == len(str(caught.value).splitlines())
+
+
+def test_the_history_of_events_is_beside_the_store_or_where_it_is_wanted() -> None:
+    """
+    An empty value is none; the form of lines belongs to the process.
+    """
+    (beside,) = host_of_toml(ONE, "f").nodes
+    (elsewhere,) = host_of_toml(f'{ONE}eventHistory = "/log/e"', "f").nodes
+    (none,) = host_of_toml(f'{ONE}eventHistory = ""', "f").nodes
+    host = host_of_toml(f'{ONE}[host]\nlogFormat = "json"', "f")
+
+    assert Path("/data/b.events.jsonl") == beside.history
+    assert Path("/log/e") == elsewhere.history
+    assert none.history is None
+    assert ("text", "json") == (host_of_toml(ONE, "f").log_format, host.log_format)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f'{ONE}eventHistory = "/data/b/e"', "f: eventHistory=/data/b/e is inside"),
+        (f'{ONE}[host]\nlogFormat = "xml"', "logFormat=xml: expected text or json"),
+        (
+            node(1, eventHistory="/e") + node(2, eventHistory="/e"),
+            "b2 and b1 have the file of events /e: give each its own",
+        ),
+    ],
+)
+def test_a_history_without_a_possible_place_is_refused(text: str, reason: str) -> None:
+    """
+    And a form of lines that there is not.
+    """
+    with pytest.raises(InvalidError, match=reason):
+        host_of_toml(text, "f")

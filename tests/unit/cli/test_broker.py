@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -163,3 +164,22 @@ def test_a_refused_append_reports_what_was_acknowledged(tmp_path: Path) -> None:
         other = run("broker", "status", *socket, "--node", "x")
         assert (3, True) == (other.exit_code, "no node 'x'" in other.stderr)
         assert 0 == broker.stop()
+
+
+def test_each_line_is_a_json_object_if_that_is_wanted(tmp_path: Path) -> None:
+    """
+    And the history has the same; the option is stronger than the setting.
+    """
+    config = tmp_path / "b.toml"
+    node = node_text(tmp_path / "s", "127.0.0.1:9", name="n")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "x").write_text("")
+    config.write_text(f"[[node]]\n{node}\n[host]\nlogFormat = 'text'\n")
+
+    ended = run_process("broker", "-c", config, "--log-format", "json")
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert [("NodeFailed", "error", "n")] == [
+        (line["event"], line["level"], line["node"]) for line in lines
+    ]
+    kept = (tmp_path / "s.events.jsonl").read_text().splitlines()
+    assert lines == [json.loads(line) for line in kept]

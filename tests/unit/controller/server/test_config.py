@@ -168,3 +168,12 @@ def test_numbers_have_bounds(name: str, lowest: int, highest: int) -> None:
     for value in (lowest - 1, highest + 1, -1, 10**30):
         with pytest.raises(InvalidError, match=f"{lowest} to {highest}"):
             ControllerConfig().with_texts({name: str(value)}, is_running=False)
+
+
+def test_a_form_of_lines_that_there_is_not_is_refused() -> None:
+    """
+    Text is the default.
+    """
+    assert "text" == ControllerConfig().log_format
+    with pytest.raises(InvalidError, match="logFormat=xml: expected text or json"):
+        ControllerConfig().with_texts({"logFormat": "xml"}, is_running=False)
