@@ -19,6 +19,7 @@ from pystore.events.store_events import (
     StoreOpened,
     StorePoisoned,
     StoreRecovered,
+    StrandedSegmentsRemoved,
     log_event,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "StoreOpened",
     "StorePoisoned",
     "StoreRecovered",
+    "StrandedSegmentsRemoved",
     "log_event",
 ]

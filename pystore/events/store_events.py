@@ -33,6 +33,7 @@ __all__ = [
     "StoreOpened",
     "StorePoisoned",
     "StoreRecovered",
+    "StrandedSegmentsRemoved",
     "log_event",
 ]
 
@@ -134,6 +135,28 @@ class LogCut(StoreEvent):
         The fact in one line.
         """
         return f"cut {self.bytes_cut} bytes from offset {self.offset} on: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrandedSegmentsRemoved(StoreEvent):
+    """
+    An opening removed empty segments behind a missing one, as a killed RocketMQ leaves
+    them (A2).
+
+    Attributes:
+        segments: the names of their files.
+    """
+
+    segments: tuple[str, ...]
+    level: ClassVar[int] = logging.WARNING
+
+    @property
+    def text(self) -> str:
+        """
+        The fact in one line.
+        """
+        names = ", ".join(self.segments)
+        return f"removed empty segments behind a missing one: {names} (rule A2)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,10 @@ from pystore.events import (
     StoreOpened,
     StorePoisoned,
     StoreRecovered,
+    StrandedSegmentsRemoved,
     log_event,
 )
+from pystore.fs.layout import segment_name
 from pystore.stored_names import public
 
 if TYPE_CHECKING:
@@ -133,6 +135,9 @@ class Monitor:
         if report.cut_offset is not None:
             reason = f"{report.cut_reason} (rule {report.rule})"
             self.note_cut(report.cut_offset, report.cut_bytes, reason)
+        if report.stranded:
+            names = tuple(map(segment_name, report.stranded))
+            self.tell(StrandedSegmentsRemoved, segments=names)
         self.tell(
             StoreOpened,
             min_offset=report.min_offset,

@@ -26,6 +26,7 @@ from pystore.events import (
     StoreOpened,
     StorePoisoned,
     StoreRecovered,
+    StrandedSegmentsRemoved,
 )
 from pystore.store.commit_log import CommitLog
 from pystore.store.maintenance import MaintenanceThread, open_store
@@ -219,6 +220,23 @@ def test_every_fact_of_the_life_of_a_store_is_an_event(tmp_path: Path) -> None:
         pass
     assert ["StoreRecovered", "StoreOpened", "StoreClosed"] == _kinds(events)
     assert [3] == [one.records for one in events if isinstance(one, StoreRecovered)]
+
+
+def test_removed_stranded_segments_are_an_event(tmp_path: Path) -> None:
+    """
+    As a killed RocketMQ leaves them (A2).
+    """
+    root, events = tmp_path / "store", list[StoreEvent]()
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 3)
+    stranded = f"{2 * SEGMENT:020}"
+    (root / "commitlog" / stranded).write_bytes(bytes(SEGMENT))
+    with CommitLog(root, on_event=events.append):
+        pass
+
+    (event,) = [one for one in events if isinstance(one, StrandedSegmentsRemoved)]
+    assert (stranded,) == event.segments
+    assert stranded in event.text
 
 
 def test_a_store_that_is_refused_as_damaged_is_an_event(tmp_path: Path) -> None:
