@@ -148,20 +148,7 @@ class _Broker(asyncio.Protocol):
             )
         )
         assert isinstance(answer, MasterInfo), answer
-        extension = (
-            None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
-        )
-        beat = SendHeartbeat(
-            _CLUSTER,
-            self._name,
-            self._broker_id,
-            self._address,
-            0,
-            0,
-            0,
-            extension=extension,
-        )
-        self._beat = encode_frame(command_of(beat, 0))
+        self._beat = encode_frame(command_of(self._heartbeat(0), 0))
         self.send_beat()
         while answer.master is None:
             found = await self.call(ElectMaster(_CLUSTER, self._name, self._broker_id))
@@ -172,8 +159,31 @@ class _Broker(asyncio.Protocol):
                 assert isinstance(found, CallRefused), found
                 await asyncio.sleep(_PAUSE_S)
         # No broker knows an epoch before its controller.
-        beat = replace(beat, epoch=answer.master_epoch)
+        beat = self._heartbeat(answer.master_epoch)
         self._beat = encode_frame(command_of(beat, 0))
+
+    def begin_unasked(self) -> None:
+        """
+        Makes the heartbeats of a broker with a master, without a request: for a server
+        that answers anything.
+        """
+        self._broker_id = 1
+        self._beat = encode_frame(command_of(self._heartbeat(1), 0))
+
+    def _heartbeat(self, epoch: int) -> SendHeartbeat:
+        extension = (
+            None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
+        )
+        return SendHeartbeat(
+            _CLUSTER,
+            self._name,
+            self._broker_id,
+            self._address,
+            epoch,
+            0,
+            0,
+            extension=extension,
+        )
 
     async def _get_id(self) -> None:
         while not self._broker_id:
@@ -233,6 +243,14 @@ class Brokers:
         """
         return self._do(self._start(at_once))
 
+    def start_unasked(self) -> None:
+        """
+        Sends the heartbeats of all brokers without any other request.
+        """
+        for one in self._brokers:
+            one.begin_unasked()
+        self._loop.call_soon_threadsafe(self._begin_beating)
+
     def beats(self) -> int:
         """
         Returns the number of heartbeats that were answered so far.
@@ -269,9 +287,12 @@ class Brokers:
                 await one.start()
 
         began_s = time.perf_counter()
-        self._beating = asyncio.create_task(self._beat())
+        self._begin_beating()
         await asyncio.gather(*map(start, self._brokers))
         return time.perf_counter() - began_s
+
+    def _begin_beating(self) -> None:
+        self._beating = self._loop.create_task(self._beat())
 
     async def _beat(self) -> None:
         began_s, turn, count = self._loop.time(), 0, len(self._brokers)
@@ -301,6 +322,7 @@ def main() -> None:
         {
             "connect": brokers.connect,
             "start": brokers.start,
+            "start_unasked": brokers.start_unasked,
             "beats": brokers.beats,
             "rest": brokers.rest,
         }

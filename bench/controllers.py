@@ -23,11 +23,20 @@ from pystore.remoting.controller_headers import GetMetadataResponse
 from pystore.remoting.fields import decode_fields
 from pystore.remoting.framing import CommandReader, encode_frame
 
-__all__ = ["Controller", "controller", "until_served"]
+__all__ = ["Controller", "controller", "processor_s", "until_served"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAUSE_S = 0.005
 _LISTENS = "pystore controller listens on "
+
+
+def processor_s(pid: int) -> float:
+    """
+    Processor time of a process so far, of all threads, in seconds.
+    """
+    text = Path(f"/proc/{pid}/stat").read_text()
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 @dataclass(frozen=True)
@@ -47,9 +56,7 @@ class Controller:
         """
         Processor time so far, of all threads, in seconds.
         """
-        text = Path(f"/proc/{self.pid}/stat").read_text()
-        fields = text.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return processor_s(self.pid)
 
     def memory_bytes(self) -> int:
         """

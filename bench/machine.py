@@ -25,6 +25,7 @@ __all__ = [
     "describe",
     "drop_cache",
     "growth",
+    "load",
     "touch_memory",
     "warm_cache",
 ]
@@ -158,16 +159,22 @@ def describe(folder: Path) -> dict[str, str]:
     """
     processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return {
         "machine": f"{processor[1] if processor else platform.processor()}, "
         f"{os.cpu_count()} processors, "
-        f"{int(memory[1]) / 2**20 if memory else 0:.0f} GiB, load {load}",
+        f"{int(memory[1]) / 2**20 if memory else 0:.0f} GiB, load {load()}",
         "kernel": platform.release(),
         "file system": _ask("findmnt", "-no", "FSTYPE,OPTIONS", "-T", str(folder)),
         "commit": _ask("git", "-C", str(folder), "describe", "--always", "--dirty"),
         "python": platform.python_version(),
     }
+
+
+def load() -> str:
+    """
+    The load average of the last 1, 5 and 15 minutes: what else ran beside a number.
+    """
+    return ", ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
 def _ask(*command: str) -> str:
