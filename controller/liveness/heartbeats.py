@@ -217,6 +217,13 @@ class Heartbeats:
             kept = brokers[heartbeat.broker_id] = _Kept(heartbeat, until_ns)
         else:
             old, was_alive = kept.heartbeat, kept.is_alive(now_ns)
+            if was_alive and _repeats(heartbeat, kept):
+                kept.heartbeat, kept.until_ns = heartbeat, until_ns
+                if (key, heartbeat.broker_id) in self._strangers:
+                    self._strangers.move_to_end((key, heartbeat.broker_id))
+                if kept.queued_ns is None or until_ns < kept.queued_ns:
+                    self._queue(key, kept)
+                return False
             if not _replaces(heartbeat, kept, was_alive=was_alive):
                 return False
             is_new = not was_alive or old.incarnation != heartbeat.incarnation
@@ -399,6 +406,20 @@ class Heartbeats:
             self._disconnect(key, kept.heartbeat)
         if not brokers:
             self._sets.pop(key, None)
+
+
+def _repeats(new: Heartbeat, kept: _Kept) -> bool:
+    """
+    Returns whether a heartbeat is the next one of the same process on the same
+    connection, as nearly all are.
+    """
+    old = kept.heartbeat
+    return (
+        new.connection == old.connection
+        and not kept.is_closed
+        and new.sent_ns is None
+        and (new.incarnation is old.incarnation or new.incarnation == old.incarnation)
+    )
 
 
 def _replaces(new: Heartbeat, kept: _Kept, *, was_alive: bool) -> bool:

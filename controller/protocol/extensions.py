@@ -30,7 +30,13 @@ from pystore.controller.model.replica import LogStanding
 from pystore.errors import InvalidError
 from pystore.net.address import parse_address
 from pystore.remoting.codes import ResponseCode
-from pystore.remoting.fields import Int64, MissingField, decode_fields, encode_fields
+from pystore.remoting.fields import (
+    Int64,
+    MissingField,
+    decode_fields,
+    encode_fields,
+    field_values,
+)
 from pystore.replicaset import Incarnation, Member
 
 __all__ = [
@@ -139,17 +145,17 @@ def heartbeat_extension_of(fields: Fields) -> HeartbeatExtension | None:
     """
     if _INCARNATION_FIELD not in fields:
         return None
-    header = decode_fields(_HeartbeatExtensionHeader, fields)
-    assert header.pystore_incarnation is not None
+    incarnation, boot_id, flushed, problem, resigned, begin, is_filling, *known = (
+        field_values(_HeartbeatExtensionHeader, fields)
+    )
     return HeartbeatExtension(
-        parse_incarnation(header.pystore_incarnation),
-        header.pystore_boot_id,
-        header.pystore_flushed_end,
-        header.pystore_disk_problem,
-        header.pystore_resigned_epoch,
-        LogBegin(header.pystore_begin_offset, header.pystore_is_filling),
-        header.pystore_known_epoch,
-        header.pystore_known_set_epoch,
+        parse_incarnation(incarnation),
+        boot_id,
+        flushed,
+        problem,
+        resigned,
+        UNTOLD if begin == -1 and not is_filling else LogBegin(begin, is_filling),
+        *known,
     )
 
 

@@ -20,6 +20,7 @@ from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
 from pystore.controller.model.limits import CONNECTION_BROKERS_MAX, check_fields
 from pystore.controller.model.state import SetKey
+from pystore.controller.protocol.cluster_id import cluster_id_fields
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.controller.protocol.server_codec_answers import (
@@ -58,6 +59,7 @@ from pystore.remoting.operator_headers import (
     DescribeBrokerSetRequest,
     ElectUncleanRequest,
 )
+from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.reply import Reply
 from pystore.replicaset import Member
 from pystore.rocketmq.properties_file import parse_properties_text
@@ -69,12 +71,20 @@ _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
 
 
 @lru_cache(maxsize=4096)
+def _lease(length_ms: int, epoch: int, cluster_id: str) -> Reply:
+    """
+    The answer to heartbeats, thousands of times a second.
+    """
+    lease = lease_fields(LeaseGrant(length_ms, epoch))
+    return PreparedReply(Reply(ext_fields=lease | cluster_id_fields(cluster_id)))
+
+
 def _no_lease(epoch: int) -> Reply:
     """
-    The answer to all brokers but masters of pystore, thousands of times a second: a
-    refusal names the epoch that it refuses (C0).
+    The answer to all brokers but masters of pystore: a refusal names the epoch that it
+    refuses (C0).
     """
-    return Reply(ext_fields=lease_fields(LeaseGrant(epoch=epoch)))
+    return _lease(0, epoch, "")
 
 
 _Handle = Callable[[RemotingCommand, Connection], Handling]
@@ -191,8 +201,7 @@ class Handlers:
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
         if not length_ms:
             return _no_lease(beat.epoch)
-        lease = lease_fields(LeaseGrant(length_ms, epoch))
-        return Reply(ext_fields=lease | self._cluster.fields)
+        return _lease(length_ms, epoch, self._context.cluster_id)
 
     async def _command(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.limits import FIELD_CHARS, HEARTBEAT_TIMEOUT_MAX_MS
-from pystore.controller.model.log_end import UNTOLD, LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.cluster_id import is_told
 from pystore.controller.protocol.extensions import heartbeat_extension_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import BrokerHeartbeat
-from pystore.remoting.fields import MissingField, decode_fields
+from pystore.remoting.fields import MissingField, field_values
 
 __all__ = ["BrokerBeat", "heartbeat_of"]
 
@@ -56,32 +56,44 @@ def heartbeat_of(
     Raises:
         MissingField: it names no broker, or a field of pystore is malformed.
     """
-    header = decode_fields(BrokerHeartbeat, request.ext_fields)
-    if header.broker_id < 1:
+    broker_id, cluster, address, name, epoch, end, _, timeout_ms, priority = (
+        field_values(BrokerHeartbeat, request.ext_fields)
+    )
+    if broker_id < 1:
         raise MissingField(
-            f"broker id {header.broker_id} is none: ids begin with 1",
+            f"broker id {broker_id} is none: ids begin with 1",
             ResponseCode.CONTROLLER_INVALID_REQUEST,
         )
     extension = heartbeat_extension_of(request.ext_fields)
+    names = cluster or "", name or ""
+    position = LogEnd(epoch, end)
+    timeout_ms = min(timeout_ms, HEARTBEAT_TIMEOUT_MAX_MS)
+    address = (address or "")[:_ADDRESS_MAX]
+    if extension is None:
+        heartbeat = Heartbeat(
+            broker_id,
+            connection,
+            position=position,
+            priority=priority,
+            timeout_ms=timeout_ms,
+            address=address,
+        )
+        return BrokerBeat(names, heartbeat, epoch)
     heartbeat = Heartbeat(
-        header.broker_id,
+        broker_id,
         connection,
-        incarnation=extension.incarnation if extension else None,
-        boot_id=extension.boot_id if extension else "",
-        position=LogEnd(header.epoch, header.max_offset),
-        flushed=extension.flushed_end if extension else -1,
-        priority=header.election_priority,
-        is_ill=bool(extension and extension.disk_problem),
-        timeout_ms=min(header.heartbeat_timeout_mills, HEARTBEAT_TIMEOUT_MAX_MS),
-        address=(header.broker_addr or "")[:_ADDRESS_MAX],
-        begin=extension.begin if extension else UNTOLD,
-        known_epoch=extension.known_epoch if extension else -1,
-        known_set_epoch=extension.known_set_epoch if extension else -1,
-        is_of_cluster=is_told(request.ext_fields, cluster_id),
+        extension.incarnation,
+        extension.boot_id,
+        None,
+        position,
+        extension.flushed_end,
+        priority,
+        bool(extension.disk_problem),
+        timeout_ms,
+        address,
+        extension.begin,
+        extension.known_epoch,
+        extension.known_set_epoch,
+        is_told(request.ext_fields, cluster_id),
     )
-    return BrokerBeat(
-        (header.cluster_name or "", header.broker_name or ""),
-        heartbeat,
-        header.epoch,
-        extension.resigned_epoch if extension else -1,
-    )
+    return BrokerBeat(names, heartbeat, epoch, extension.resigned_epoch)

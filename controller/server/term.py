@@ -305,11 +305,16 @@ class LeaderTerm:
         Returns length in ms and epoch of the lease that answers a heartbeat; 0 and 0:
         no lease.
         """
-        now_ns = self._clock_ns()
         state = self.sets.known(names)
-        requester = Member(heartbeat.broker_id, heartbeat.incarnation)
-        if state is None or not self.authority.is_proven(now_ns):
+        if state is None or state.epoch != epoch or state.master is None:
             return 0, 0
+        if state.master.broker_id != heartbeat.broker_id:
+            # Most heartbeats are of slaves.
+            return 0, 0
+        now_ns = self._clock_ns()
+        if not self.authority.is_proven(now_ns):
+            return 0, 0
+        requester = Member(heartbeat.broker_id, heartbeat.incarnation)
         length_ms = self._leases.grant(
             state, requester, epoch, heartbeat.timeout_ms, now_ns
         )

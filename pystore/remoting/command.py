@@ -50,11 +50,19 @@ class RemotingCommand:
     serialisation: Serialisation = Serialisation.JSON
 
     def __post_init__(self) -> None:
+        code, opaque, flag, version = self.code, self.opaque, self.flag, self.version
+        if (
+            _I32_MIN <= code <= _I32_MAX
+            and _I32_MIN <= opaque <= _I32_MAX
+            and _I32_MIN <= flag <= _I32_MAX
+            and _I32_MIN <= version <= _I32_MAX
+        ):
+            return
         for name, number in (
-            ("code", self.code),
-            ("opaque", self.opaque),
-            ("flag", self.flag),
-            ("version", self.version),
+            ("code", code),
+            ("opaque", opaque),
+            ("flag", flag),
+            ("version", version),
         ):
             # Not `in range(...)`, which iterates for the value of an enumeration.
             if not _I32_MIN <= number <= _I32_MAX:

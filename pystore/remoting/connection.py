@@ -29,6 +29,7 @@ from pystore.remoting.dispatch import Handling, begin, finish
 from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import RemotingLimits
+from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
 
 __all__ = ["Connection", "ConnectionOwner", "Handler"]
@@ -282,6 +283,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, request: RemotingCommand, reply: Reply) -> None:
         if request.is_one_way or self.is_closed:
+            return
+        if isinstance(reply, PreparedReply):
+            self._write(reply.frame(request.opaque))
             return
         try:
             frame = encode_frame(reply.to(request), self._owner.limits.frame_bytes_max)

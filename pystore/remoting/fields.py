@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -39,6 +39,7 @@ __all__ = [
     "MissingField",
     "decode_fields",
     "encode_fields",
+    "field_values",
     "wire_name",
 ]
 
@@ -54,6 +55,8 @@ Int32 = Annotated[int, _Bits(32)]
 Int64 = Annotated[int, _Bits(64)]
 """A Java long."""
 
+_INTEGER_CHARS_MAX = 1 + 99 + 19
+_KNOWN_MAX = 1 << 12  # of numbers, each some hundred bytes
 _is_integer = re.compile(r"[+-]?0{0,99}[0-9]{1,19}").fullmatch
 
 H = TypeVar("H", bound="DataclassInstance")
@@ -104,15 +107,22 @@ def _integers(bits: int) -> _Kind:
             raise InvalidError(f"{name} is outside {bits} bits: {value}")
         return str(value)
 
-    def read(text: str) -> int | None:
+    # Of the numbers in the heartbeats of a broker most repeat.
+    @lru_cache(_KNOWN_MAX)
+    def known(text: str) -> int | None:
         if not _is_integer(text):
             return None
         value = int(text)
         return value if lowest <= value <= highest else None
 
+    def read(text: str) -> int | None:
+        # A longer one is none, and would take memory.
+        return known(text) if len(text) <= _INTEGER_CHARS_MAX else None
+
     return _Kind(write, read)
 
 
+_TEXT = _Kind(lambda _, value: str(value), str)
 _KINDS: dict[Any, _Kind] = {
     Int32: _integers(32),
     Int64: _integers(64),
@@ -120,7 +130,7 @@ _KINDS: dict[Any, _Kind] = {
         lambda _, value: "true" if value else "false",
         lambda text: text.lower() == "true",
     ),
-    str: _Kind(lambda _, value: str(value), str),
+    str: _TEXT,
 }
 
 
@@ -130,6 +140,16 @@ def _form(header: type[DataclassInstance]) -> tuple[_Field, ...]:
     return tuple(
         _Field(one.name, wire_name(one.name), _kind(hints[one.name]), one.default)
         for one in fields(header)
+    )
+
+
+@cache
+def _reading(
+    header: type[DataclassInstance],
+) -> tuple[tuple[str, Callable[[str], str | int | None] | None, Any], ...]:
+    return tuple(
+        (one.name, None if one.kind is _TEXT else one.kind.read, one.default)
+        for one in _form(header)
     )
 
 
@@ -162,10 +182,25 @@ def decode_fields(header: type[H], ext_fields: Mapping[str, str]) -> H:
     Raises:
         MissingField: a required value is missing, or has another type.
     """
+    return header(*field_values(header, ext_fields))
+
+
+def field_values(header: type[H], ext_fields: Mapping[str, str]) -> list[Any]:
+    """
+    Returns the values of a header in the order of its fields, as `decode_fields` does.
+    It makes no object of the header, which costs as much as the decoding.
+
+    Raises:
+        MissingField: a required value is missing, or has another type.
+    """
+    get = ext_fields.get
     values = []
-    for _, name, kind, default in _form(header):
-        text = ext_fields.get(name)
-        value = None if text is None else kind.read(text)
+    for name, read, default in _reading(header):
+        text = get(name)
+        if text is not None and read is None:
+            values.append(text)
+            continue
+        value = None if text is None else read(text)
         if value is None:
             if default is MISSING:
                 shown = (
@@ -175,4 +210,4 @@ def decode_fields(header: type[H], ext_fields: Mapping[str, str]) -> H:
                 raise MissingField(f"{header.__name__}: {name} {shown}", code)
             value = default
         values.append(value)
-    return header(*values)
+    return values

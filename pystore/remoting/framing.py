@@ -103,6 +103,8 @@ class CommandReader:
         """
         if self._violation is not None:
             raise RemoteViolation(str(self._violation))
+        if len(self._buffer) - self._start < _LENGTH.size:
+            return None
         try:
             return self._take()
         except RemoteViolation as violation:
@@ -113,8 +115,6 @@ class CommandReader:
 
     def _take(self) -> RemotingCommand | None:
         held = len(self._buffer) - self._start
-        if held < _LENGTH.size:
-            return None
         size = _LENGTH.unpack_from(self._buffer, self._start)[0] + _LENGTH.size
         if not _PREFIX.size <= size <= self._frame_bytes_max:
             raise RemoteViolation(

@@ -62,22 +62,28 @@ def decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
     """
     fields = _parse(header)
     return RemotingCommand(
-        code=_integer(fields, "code"),
-        opaque=_integer(fields, "opaque"),
-        flag=_integer(fields, "flag", 0),
-        ext_fields=_ext_fields(fields.get("extFields")),
-        body=body,
-        remark=_text(fields, "remark"),
-        language=_LANGUAGES.get(_text(fields, "language") or "JAVA", Language.OTHER),
-        version=_integer(fields, "version", 0),
-        serialisation=Serialisation.JSON,
+        _integer(fields, "code"),
+        _integer(fields, "opaque"),
+        _integer(fields, "flag", 0),
+        _ext_fields(fields.get("extFields")),
+        body,
+        _text(fields, "remark"),
+        _LANGUAGES.get(_text(fields, "language") or "JAVA", Language.OTHER),
+        _integer(fields, "version", 0),
     )
 
 
 def _parse(header: bytes) -> dict[str, Any]:
     try:
         # Fractions stay text: only extFields may contain one.
-        fields = _READER.decode(header.decode())
+        text = header.decode()
+        try:
+            fields, end = _SCAN(text, 0)
+        except StopIteration:
+            # Not JSON, or white space in front.
+            end = -1
+        if end != len(text):
+            fields = _READER.decode(text)
         if b"\\u" in header:
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeError as error:
@@ -99,10 +105,14 @@ def _refuse_constant(name: str) -> NoReturn:
 # reused.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 _READER = json.JSONDecoder(parse_float=str, parse_constant=_refuse_constant)
+_SCAN = _READER.scan_once
+_ONLY_TEXT = {str}
 
 
 def _integer(fields: dict[str, Any], name: str, default: int | None = None) -> int:
-    value = fields.get(name)
+    value = fields.get(name, default)
+    if type(value) is int and _I32_MIN <= value <= _I32_MAX:
+        return value
     if value is None:
         value = default
     if type(value) is not int or not _I32_MIN <= value <= _I32_MAX:
@@ -123,9 +133,8 @@ def _ext_fields(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise RemoteViolation("the JSON header's extFields are not an object")
-    for one in value.values():
-        if type(one) is not str:
-            return _texts(value)
+    if value and {*map(type, value.values())} != _ONLY_TEXT:
+        return _texts(value)
     return value
 
 
