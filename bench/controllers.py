@@ -62,8 +62,17 @@ class Controller:
         """
         The peak of its resident memory, with mapped files.
         """
+        return self._memory("VmHWM")
+
+    def resident_bytes(self) -> int:
+        """
+        Its resident memory now, with mapped files.
+        """
+        return self._memory("VmRSS")
+
+    def _memory(self, name: str) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)
+        found = re.search(rf"^{name}:\s+(\d+) kB$", status, re.M)
         assert found
         return int(found[1]) * 1024
 
