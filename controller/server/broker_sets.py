@@ -52,6 +52,7 @@ __all__ = ["BrokerSets", "CommandOutcome", "NotLeading"]
 
 _RECORD_BYTES = 4096  # of keys and checks of one set in a commit, at most
 _USED_MAX = 2  # as a part of the space: a record with one new id grows twofold
+_ROUND_MAX = 64  # commands that are decided and committed together
 
 
 class NotLeading(UnavailableError):
@@ -304,9 +305,21 @@ class BrokerSets:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            self._working, self._asked = self._asked, []
+            self._working = self._next_round()
             await self._carry_out(self._decided(self._working))
             self._working = []
+
+    def _next_round(self) -> list[_Asked]:
+        """
+        Returns the commands of the next round. Those for sets with a record come first,
+        so that names which nobody knows delay no commit of others; a round is short, so
+        that they wait for few of them. Commands for one set keep their order.
+        """
+        self._asked.sort(key=lambda one: not self.has_record(one.names))
+        found, self._asked = self._asked[:_ROUND_MAX], self._asked[_ROUND_MAX:]
+        if self._asked:
+            self._wake.set()
+        return found
 
     def drop(self) -> None:
         """

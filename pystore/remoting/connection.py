@@ -31,6 +31,7 @@ from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
+from pystore.remoting.unread import UnreadBytes
 
 __all__ = ["Connection", "ConnectionOwner", "Handler"]
 
@@ -54,6 +55,7 @@ class ConnectionOwner:
         closed: called with it once, whichever side closed it.
         running: the pending handlers.
         received: the receive buffer: the loop reads from one connection at a time.
+        unread: the bytes of incomplete requests.
     """
 
     handlers: Mapping[int, Handler]
@@ -65,6 +67,12 @@ class ConnectionOwner:
     received: memoryview = field(
         default_factory=lambda: memoryview(bytearray(_RECEIVED_BYTES_MAX))
     )
+    unread: UnreadBytes[Connection] = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = self.limits
+        count = max(limits.unread_bytes_max, 2 * limits.received_bytes_max)
+        object.__setattr__(self, "unread", UnreadBytes(count))
 
 
 def _size(request: RemotingCommand) -> int:
@@ -104,6 +112,8 @@ class Connection(asyncio.BufferedProtocol):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
         self._is_retired = False
+        self._is_unread = False
+        self._dispatched = 0
         self.peer = "a disconnected peer"
 
     @property
@@ -179,6 +189,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._ended.set()
         self._writable.set()
+        self._owner.unread.note(self, 0)
         for name in list(self._timers):
             self._disarm(name)
         for waited, _ in self._waiting:
@@ -194,6 +205,33 @@ class Connection(asyncio.BufferedProtocol):
     # -- requests of the peer --------------------------------------------------
 
     def _read(self) -> None:
+        count = self._dispatched
+        self._read_requests()
+        if self._reader.held or self._is_unread:
+            self._note_unread(is_next=self._dispatched != count)
+
+    def _note_unread(self, *, is_next: bool) -> None:
+        held, unread = self._reader.held, self._owner.unread
+        if self.is_closed:
+            held = 0
+        self._is_unread = held > 0
+        if is_next:
+            # The request before it is complete.
+            unread.note(self, 0)
+        unread.note(self, held)
+        while (one := unread.excess()) is not None:
+            unread.note(one, 0)
+            unread.closed += 1
+            if not unread.closed & unread.closed - 1:
+                # At the powers of two: a flood of them fills no log.
+                self._owner.say(
+                    f"connection to {one.peer} closed: the incomplete requests of all "
+                    "peers take too much memory, and its request began first; "
+                    f"{unread.closed} were closed so"
+                )
+            one.abort()
+
+    def _read_requests(self) -> None:
         try:
             for _ in range(self._owner.limits.requests_max):
                 if self.is_closed or not self._may_read():
@@ -202,6 +240,7 @@ class Connection(asyncio.BufferedProtocol):
                 if command is None:
                     self._transport.resume_reading()
                     return
+                self._dispatched += 1
                 self._active_at = self._loop.time()
                 self._dispatch(command)
             else:

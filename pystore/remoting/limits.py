@@ -26,6 +26,9 @@ class RemotingLimits:
         write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
         requests_max: of one peer at once; more wait. Also the number of commands that
             are read from one peer before the others have their turn.
+        unread_bytes_max: received bytes of incomplete requests, of all peers of a server
+            or client; at least two of the longest frames. Beyond it the connection is
+            closed that is incomplete for the longest time.
         waiting_max: requests of one peer that wait for its earlier ones, so that its
             heartbeats pass them; more are not read.
         waiting_bytes_max: of them; more are not read.
@@ -49,6 +52,7 @@ class RemotingLimits:
     header_bytes_max: int = HEADER_BYTES_MAX
     write_bytes_max: int = 64 << 10
     requests_max: int = 64
+    unread_bytes_max: int = 8 << 20
     waiting_max: int = 1024
     waiting_bytes_max: int = 1 << 20
     running_max: int = 4096

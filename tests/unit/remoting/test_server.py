@@ -298,6 +298,30 @@ def test_garbage_closes_its_own_connection_with_a_reason(data: bytes, why: str) 
     run(main())
 
 
+def test_half_requests_of_many_peers_take_bounded_memory() -> None:
+    """
+    The oldest of them are closed; a peer that sends whole requests is not.
+    """
+
+    async def main() -> None:
+        limits = RemotingLimits(received_bytes_max=10_000, unread_bytes_max=20_000)
+        async with serving(limits) as talk:
+            whole = await talk.connect()
+            half = encode_frame(RemotingCommand(ECHO, 1, body=bytes(9_000)))[:8_000]
+            peers = [await talk.connect() for _ in range(10)]
+            for peer in peers:
+                peer.writer.write(half)
+                assert await whole.ask(RemotingCommand(ECHO, 1, body=bytes(9_000)))
+            await until(lambda: len(talk.server.connections) == 3)
+            assert await peers[0].receive() is None
+            peers[-1].writer.write(bytes(2_000))
+            assert await whole.ask(RemotingCommand(ECHO, 2))
+            lines = [line for line in talk.said if "incomplete requests" in line]
+            assert len(lines) == 4, talk.said
+
+    run(main())
+
+
 def test_a_peer_that_does_not_read_is_closed_and_costs_little() -> None:
     """
     Nothing more is read from it, and it has its time.
