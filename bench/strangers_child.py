@@ -20,10 +20,10 @@ from typing import cast
 from child import serve
 
 from pystore.controller.protocol.calls import (
-    ApplyBrokerId,
     Call,
     GetNextBrokerId,
     GetReplicaInfo,
+    RegisterBroker,
     SendHeartbeat,
 )
 from pystore.controller.protocol.client_codec import command_of
@@ -61,7 +61,7 @@ def _named() -> Iterator[bytes]:
             SendHeartbeat("cluster", name, 1, address, 0, 0, 0),
             GetReplicaInfo(name),
             GetNextBrokerId("cluster", name),
-            ApplyBrokerId("cluster", name, 1, f"{address};1"),
+            RegisterBroker("cluster", name, 1, address),
         )
         command = command_of(requests[number % len(requests)], 0)
         yield encode_frame(replace(command, opaque=number))

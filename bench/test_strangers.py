@@ -48,6 +48,8 @@ class _Commits:
 
     Attributes:
         latencies: of each, in s.
+        late: by how much each pause between two of them was too long, in s: what the
+            machine delays everything.
         memory: the controller's memory after each, in bytes.
     """
 
@@ -58,6 +60,7 @@ class _Commits:
         self.begun = threading.Event()
         self.error: BaseException | None = None
         self.latencies: list[float] = []
+        self.late: list[float] = []
         self.memory: list[int] = []
 
     @contextmanager
@@ -104,7 +107,10 @@ class _Commits:
             assert not code, code
             self.latencies.append(taken_s)
             self.memory.append(self._one.resident_bytes())
-            await asyncio.sleep(max(0.0, _EVERY_S - taken_s))
+            pause_s = max(0.0, _EVERY_S - taken_s)
+            begun_s = time.perf_counter()
+            await asyncio.sleep(pause_s)
+            self.late.append(time.perf_counter() - begun_s - pause_s)
 
     async def _ask(
         self, client: RemotingClient, code: int, header: DataclassInstance
@@ -126,7 +132,7 @@ def test_strangers_take_little_memory_and_delay_no_commit(
     each for a minute. Timed: a commit every 0.1 s about a set that it knows.
     """
     strangers, seconds = (200, 0.5) if is_smoke else (STRANGERS, VISIT_S)
-    rows: list[tuple[str, float, list[float]]] = []
+    rows: list[tuple[str, float, list[float], float]] = []
 
     def run() -> None:
         with (
@@ -140,17 +146,19 @@ def test_strangers_take_little_memory_and_delay_no_commit(
                     first = len(commits.latencies)
                     others.call("visit", kind, seconds)
                     grown = max(commits.memory[first:], default=before) - before
-                    rows.append((kind, grown / _MIB, commits.latencies[first:]))
+                    late = max(commits.late[first:], default=0.0)
+                    rows.append((kind, grown / _MIB, commits.latencies[first:], late))
 
     benchmark.pedantic(run, rounds=1)
 
-    for kind, grown, latencies in rows:
+    for kind, grown, latencies, paused_s in rows:
         what = f"{strangers} strangers, {kind}, for {seconds:g} s"
         late = sorted(latencies)
         values = {
             "commits": f"{len(late)}",
             "median": f"{late[len(late) // 2] * 1000:.1f} ms" if late else "none",
             "99 of 100": f"{late[len(late) * 99 // 100] * 1000:.1f} ms" if late else "",
+            "longest delay of a sleep": f"{paused_s * 1000:.0f} ms",
             "load": load(),
         }
         table.at_most(f"{what}: memory that they add", 64, Figure((grown,)), "MiB", {})

@@ -94,6 +94,12 @@ class CommandReader:
         if self._violation is None:
             self._buffer += data
 
+    def drop(self) -> None:
+        """
+        Drops the bytes that were not taken: no more will be read.
+        """
+        self._buffer, self._start = bytearray(), 0
+
     def take(self) -> RemotingCommand | None:
         """
         Returns the next command; ``None`` if more bytes are needed.
@@ -110,7 +116,7 @@ class CommandReader:
         except RemoteViolation as violation:
             # The start of the next frame is unknown.
             self._violation = violation
-            self._buffer, self._start = bytearray(), 0
+            self.drop()
             raise
 
     def _take(self) -> RemotingCommand | None:
