@@ -56,9 +56,13 @@ class ControllerContext:
     cluster_id: str = ""
 
     def __post_init__(self) -> None:
-        self.liveness = Heartbeats(self._is_registered)
+        self.liveness = Heartbeats(self.is_registered)
 
-    def _is_registered(self, key: SetKey, broker_id: int) -> bool | None:
+    def is_registered(self, key: SetKey, broker_id: int) -> bool | None:
+        """
+        Returns whether a broker has a record; ``None``: this controller does not lead,
+        and does not know.
+        """
         if self.leader is None:
             return None
         state = self.leader.sets.known(key)

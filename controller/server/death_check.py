@@ -59,8 +59,11 @@ class DeathCheck:
     def suspect(self, key: SetKey, broker_id: int) -> None:
         """
         Asks for a broker until it is connected again, found dead, or silent for too
-        long.
+        long. One without a record is no master, so nobody is asked: anyone can send its
+        heartbeats, with any address.
         """
+        if self._context.is_registered(key, broker_id) is False:
+            return
         before = self._tasks.get((key, broker_id))
         if before is not None:
             before.cancel()

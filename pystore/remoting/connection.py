@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from mmap import mmap
 from typing import cast
 
 from pystore.errors import InvalidError, RemoteViolation
@@ -64,7 +65,8 @@ class ConnectionOwner:
     closed: Callable[[Connection], object] = bool
     running: set[asyncio.Task[None]] = field(default_factory=set)
     received: memoryview = field(
-        default_factory=lambda: memoryview(bytearray(_RECEIVED_BYTES_MAX))
+        # It takes no memory before the first read: a question may be refused.
+        default_factory=lambda: memoryview(mmap(-1, _RECEIVED_BYTES_MAX))
     )
     unread: UnreadBytes[Connection] = field(init=False)
 

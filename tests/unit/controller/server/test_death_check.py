@@ -15,6 +15,8 @@ from lib.remoting.virtual_time_loop import move, run, until
 from pystore.controller.model.state import SetState
 from pystore.records.memory import MemorySpace
 from pystore.remoting.codes import ResponseCode
+from pystore.remoting.connection import Connection
+from pystore.remoting.server import RemotingServer
 
 CLUSTER = ("cluster", "set")
 
@@ -91,6 +93,27 @@ def test_a_master_that_nobody_listens_for_is_replaced_at_once() -> None:
             await until(lambda: _state(at).epoch == 2)
             assert second.member == _state(at).master
             assert {first.member} == _state(at).unreleased
+
+    run(main())
+
+
+def test_nobody_is_asked_for_a_broker_without_a_record() -> None:
+    """Anyone can send a heartbeat with any address."""
+
+    async def main() -> None:
+        asked: list[Connection] = []
+        async with RemotingServer({}, opened=asked.append) as server, running() as at:
+            host, port = await server.start()
+            address = f"{host}:{port}"
+            known = SpokenBroker(at, 1, address=address)
+            stranger = SpokenBroker(at, 2, address=address)
+            await known.join()
+            await stranger.beat()
+            await stranger.hang_up()
+            await _wait_s(1)
+            assert not asked
+            await known.hang_up()
+            await until(lambda: asked)
 
     run(main())
 
