@@ -26,13 +26,19 @@ class Child:
     Args:
         program: a file of this folder, which calls `serve`.
         *arguments: of the program.
+        build: a checkout with its core built in place, whose program and modules run;
+            empty: this one.
     """
 
-    def __init__(self, program: str, *arguments: object) -> None:
+    def __init__(self, program: str, *arguments: object, build: str = "") -> None:
         path = Path(__file__).with_name(program)
+        places = list(filter(None, sys.path))
+        if build:
+            path = Path(build, "bench", program)
+            places.insert(0, build)
         self._process = subprocess.Popen(
             [sys.executable, str(path), *map(str, arguments)],
-            env=os.environ | {"PYTHONPATH": ":".join(filter(None, sys.path))},
+            env=os.environ | {"PYTHONPATH": ":".join(places)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

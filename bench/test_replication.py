@@ -6,6 +6,7 @@ Master and slaves are processes of their own with real stores, on loopback.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,11 +18,15 @@ from backlogs import BLOCK, Backlog, bare_link, catch_up, make_backlog
 from bare_link import PIECES
 from child import Child
 from contest import Contender, Contest, Figure, Timed, measure, ratios
+from machine import load
 from table import Table
 
 if TYPE_CHECKING:
     from conftest import Sizes
     from pytest_benchmark.fixture import BenchmarkFixture
+
+OLD_BUILD = os.environ.get("OLD_BUILD", "")
+"""A checkout of 7f377bd with its core built in place."""
 
 THREADS = 64
 WINDOW = 32
@@ -108,14 +113,17 @@ def test_a_slave_catches_up(
 
 
 @contextmanager
-def _pair(folder: Callable[[], Path], segment: int) -> Iterator[Child]:
+def _pair(
+    folder: Callable[[], Path], segment: int, build: str = ""
+) -> Iterator[Child]:
     """
-    A master with one slave that is in the set.
+    A master with one slave that is in the set, of this build or of another one.
     """
     root = folder()
+    store = root / "master"
     with (
-        Child("master_child.py", root / "master", segment, BLOCK) as master,
-        Child("slave_child.py", root, segment, 1) as slave,
+        Child("master_child.py", store, segment, BLOCK, build=build) as master,
+        Child("slave_child.py", root, segment, 1, build=build) as slave,
     ):
         slave.call("catch_up", master.call("address"), 0)
         assert master.call("in_sync", 2) == 2
@@ -242,6 +250,12 @@ def test_coroutines_that_await_a_slave_keep_half_of_the_rate(
     )
 
 
+def _added_share(seen: list[tuple[float, list[float], list[float]]]) -> Figure:
+    return Figure(
+        tuple((shared[0] - alone[0]) / trips for trips, alone, shared in seen)
+    )
+
+
 @pytest.mark.benchmark(group="latency of all acks")
 def test_an_ack_of_all_comes_soon(
     benchmark: BenchmarkFixture,
@@ -251,18 +265,43 @@ def test_an_ack_of_all_comes_soon(
 ) -> None:
     """
     Timed: one thread appends messages of 1 KiB, each when the set holds the one
-    before; the same with the ack of the leader is taken off.
+    before; the same with the ack of the leader is taken off. The limit is two bare round
+    trips on loopback, each with one hop between threads (`bare_round_trips.py`).
     """
     records = 10 * sizes.syncs
-    seen: list[tuple[list[float], list[float]]] = []
-    with _pair(folder, sizes.segment) as master:
-        master.call("latencies", "all", 64)
+    shares: dict[str, Figure] = {}
+    with Child("bare_round_trips.py", _KIB) as bare:
 
-        def run() -> None:
+        def measured(master: Child) -> tuple[float, list[float], list[float]]:
+            trips = bare.call("latencies", records)
             alone = master.call("latencies", "leader", records)
-            seen.append((alone, master.call("latencies", "all", records)))
+            return trips[0], alone, master.call("latencies", "all", records)
 
-        benchmark.pedantic(run, rounds=sizes.rounds)
+        if OLD_BUILD:
+            with _pair(folder, sizes.segment, OLD_BUILD) as master:
+                master.call("latencies", "all", 64)
+                old = [measured(master) for _ in range(sizes.rounds)]
+            shares["7f377bd"] = _added_share(old)
+        with _pair(folder, sizes.segment) as master:
+            master.call("latencies", "all", 64)
+            mine: list[tuple[float, list[float], list[float]]] = []
+            benchmark.pedantic(
+                lambda: mine.append(measured(master)), rounds=sizes.rounds
+            )
+        seen = [(alone, shared) for _, alone, shared in mine]
+        shares["pystore"] = _added_share(mine)
+    trips_us = Figure(tuple(trips / _MICROSECOND for trips, _, _ in mine)).median
+    what = (
+        "latency that `all` adds to `leader`, of two bare round trips with one thread "
+        "hop each"
+    )
+    values = {"bare": f"{trips_us:.0f} us", "load": load()}
+    table.note(what, shares["pystore"], values)
+    if OLD_BUILD:
+        old_share = shares["7f377bd"].median
+        values = {"7f377bd": f"{old_share * 100:.0f} %", "load": load()}
+        ratio = Figure(tuple(one / old_share for one in shares["pystore"].values))
+        table.at_most(f"{what}, of the ratio of 7f377bd", 0.7, ratio, "times", values)
     for number, (name, most) in enumerate((("median", 150), ("99 of 100", 1000))):
         added = [shared[number] - alone[number] for alone, shared in seen]
         table.at_most(
