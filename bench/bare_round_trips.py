@@ -1,10 +1,10 @@
 """
-The limit of the latency of `all`: two round trips on loopback, each with one hop between
-threads, and nothing else.
+The limit of the latency of `all`: two round trips on loopback, each with one hop
+between threads, and nothing else.
 
-Usage: bare_round_trips.py BYTES; then it executes commands (`child.py`). The main thread
-sends this many bytes, another process answers with few, and another thread receives the
-answer and wakes the main thread.
+Usage: bare_round_trips.py BYTES; then it executes commands (`child.py`). The main
+thread sends this many bytes, another process answers with few, and another thread
+receives the answer and wakes the main thread.
 """
 
 from __future__ import annotations

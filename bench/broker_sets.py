@@ -1,7 +1,7 @@
 """
 Sets of real brokers, `pystore broker` processes under `pystore controller`, with the
-default settings: how long no append gets the ack `all` when the master changes, alone or
-together with the leading controller, or when the controller does not hear a slave.
+default settings: how long no append gets the ack `all` when the master changes, alone
+or together with the leading controller, or when the controller does not hear a slave.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ haMaxTimeSlaveNotCatchup = {not_caught_up_ms}
 _REST_S = 0.0005
 _NOT_CAUGHT_UP_MS = 15_000  # the default
 _ACK_MS = 30_000  # longer than every gap that is promised
+_HEARD_S = 10  # that a heartbeat is valid
 _WAYS = TO_MASTER, TO_SLAVE
 
 
@@ -166,7 +167,9 @@ class BrokerSet:
         thread appends with `all`; returns the longest time in s between two acks.
         """
         self._hand_over_from(self._brokers[-1])
-        return self._gap_of(lambda: self._hold(seconds))
+        return self._gap_of(
+            lambda: self._hold(seconds, len(self._brokers)), self._master()
+        )
 
     def unheard_candidate(self, seconds: float) -> float:
         """
@@ -184,7 +187,7 @@ class BrokerSet:
                 self.proxy.stall(way)
         finally:
             slave.child.send_signal(signal.SIGCONT)
-        return self._gap_of(lambda: self._hold(seconds))
+        return self._gap_of(lambda: self._hold(seconds, count - 1), self._master())
 
     def lost(self) -> int:
         """
@@ -207,21 +210,26 @@ class BrokerSet:
         """
         until(lambda: self._append(self._master()))
 
-    def _hold(self, seconds: float) -> None:
+    def _hold(self, seconds: float, members: int) -> None:
         for way in _WAYS:
             self.proxy.stall(way)
+        end = self._brokers[-1].status()["endOffset"]
         time.sleep(seconds)
+        # It is linked to the master all the time.
+        assert self._brokers[-1].status()["endOffset"] > end
+        if seconds > _HEARD_S:
+            now = self._master().status()
+            assert len(now["syncStateSet"]) == members, now
         for way in _WAYS:
             self.proxy.resume(way)
 
-    def _gap_of(self, fault: Callable[[], None]) -> float:
-        master = self._master()
+    def _gap_of(self, fault: Callable[[], None], *masters: BrokerProcess) -> float:
         acks: list[float] = []
         is_over = threading.Event()
 
         def write() -> None:
             while not is_over.is_set():
-                if self._append(master):
+                if any(self._append(one) for one in masters):
                     acks.append(time.monotonic())
 
         writer = threading.Thread(target=write)
@@ -264,26 +272,7 @@ class BrokerSet:
         """
         master = self._master()
         target = next(one for one in self._brokers if one is not master)
-        acks: list[float] = []
-        is_over = threading.Event()
-
-        def write() -> None:
-            while not is_over.is_set():
-                if self._append(master) or self._append(target):
-                    acks.append(time.monotonic())
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
-            until(lambda: len(acks) > 50)
-            self._order_master(target)
-            count = len(acks)
-            until(lambda: len(acks) > count + 50)
-        finally:
-            is_over.set()
-            writer.join()
-        self._await_whole()
-        return max(after - before for before, after in pairwise(acks))
+        return self._gap_of(lambda: self._order_master(target), master, target)
 
     def _append(self, broker: BrokerProcess) -> bool:
         number, self._next = self._next, self._next + 1

@@ -37,9 +37,9 @@ def test_controller_and_master_die_together(
 ) -> None:
     """
     Timed: from the SIGKILL of the master and of the leading controller to the first
-    `all` on another broker; two controllers over LMDB, three brokers, minimum 2, default
-    settings. The second controller has seen the master's connection close. Over LMDB a
-    session ends with its process.
+    `all` on another broker; two controllers over LMDB, three brokers, minimum 2,
+    default settings. The second controller has seen the master's connection close.
+    Over LMDB a session ends with its process.
     """
     taken: list[float] = []
     with BrokerSet(folder(), 3, 2, controllers=2) as brokers:

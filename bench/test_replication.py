@@ -113,9 +113,7 @@ def test_a_slave_catches_up(
 
 
 @contextmanager
-def _pair(
-    folder: Callable[[], Path], segment: int, build: str = ""
-) -> Iterator[Child]:
+def _pair(folder: Callable[[], Path], segment: int, build: str = "") -> Iterator[Child]:
     """
     A master with one slave that is in the set, of this build or of another one.
     """
@@ -265,8 +263,8 @@ def test_an_ack_of_all_comes_soon(
 ) -> None:
     """
     Timed: one thread appends messages of 1 KiB, each when the set holds the one
-    before; the same with the ack of the leader is taken off. The limit is two bare round
-    trips on loopback, each with one hop between threads (`bare_round_trips.py`).
+    before; the same with the ack of the leader is taken off. The limit is two bare
+    round trips on loopback, each with one hop between threads (`bare_round_trips.py`).
     """
     records = 10 * sizes.syncs
     shares: dict[str, Figure] = {}

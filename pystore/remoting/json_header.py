@@ -14,7 +14,7 @@ import json
 from typing import Any, NoReturn
 
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.remoting.codes import Language, Serialisation
+from pystore.remoting.codes import Language
 from pystore.remoting.command import RemotingCommand
 
 __all__ = ["decode_json_header", "encode_json_header"]

@@ -26,9 +26,9 @@ class RemotingLimits:
         write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
         requests_max: of one peer at once; more wait. Also the number of commands that
             are read from one peer before the others have their turn.
-        unread_bytes_max: received bytes of incomplete requests, of all peers of a server
-            or client; at least two of the longest frames. Beyond it the connection is
-            closed that is incomplete for the longest time.
+        unread_bytes_max: received bytes of incomplete requests, of all peers; at least
+            two of the longest frames. Beyond it the connection is closed whose request
+            is incomplete for the longest time.
         waiting_max: requests of one peer that wait for its earlier ones, so that its
             heartbeats pass them; more are not read.
         waiting_bytes_max: of them; more are not read.

@@ -2,9 +2,9 @@
 The received bytes that are not read yet, of all connections of a server. Pure.
 
 A peer may send the beginning of a request, and nothing more. One such request is
-bounded, but thousands of connections can be open. So their sum is bounded, too: beyond it
-the connection is closed whose request is incomplete for the longest time. A peer that
-sends its requests in one piece is never that one, however many do not.
+bounded, but thousands of connections can be open. So their sum is bounded, too: beyond
+it the connection is closed whose request is incomplete for the longest time. A peer
+that sends its requests in one piece is never that one, however many do not.
 
 Source: docs/remoting.md.
 """
