@@ -38,6 +38,7 @@ KINDS = ("connections", "names", "half frames", "large requests")
 _EVERY_S = 0.1
 _SET = "known"
 _LEADS_S = 60.0
+_ANSWER_MS = 60_000
 _MIB = 2**20
 
 
@@ -116,7 +117,7 @@ class _Commits:
         self, client: RemotingClient, code: int, header: DataclassInstance
     ) -> int:
         request = RemotingCommand(code, ext_fields=encode_fields(header))
-        return (await client.call(self._one.address, request)).code
+        return (await client.call(self._one.address, request, _ANSWER_MS)).code
 
 
 @pytest.mark.benchmark(group="strangers")

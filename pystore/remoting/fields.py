@@ -194,13 +194,10 @@ def field_values(header: type[H], ext_fields: Mapping[str, str]) -> list[Any]:
         MissingField: a required value is missing, or has another type.
     """
     get = ext_fields.get
-    values = []
+    values: list[Any] = []
     for name, read, default in _reading(header):
         text = get(name)
-        if text is not None and read is None:
-            values.append(text)
-            continue
-        value = None if text is None else read(text)
+        value = text if text is None or read is None else read(text)
         if value is None:
             if default is MISSING:
                 shown = (

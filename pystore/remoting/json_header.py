@@ -11,6 +11,7 @@ Source: formats 3.2; docs/remoting.md.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pystore.errors import InvalidError, RemoteViolation
@@ -105,7 +106,7 @@ def _refuse_constant(name: str) -> NoReturn:
 # reused.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 _READER = json.JSONDecoder(parse_float=str, parse_constant=_refuse_constant)
-_SCAN = _READER.scan_once
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(_READER)["scan_once"]
 _ONLY_TEXT = {str}
 
 
