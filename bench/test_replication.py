@@ -267,47 +267,52 @@ def test_an_ack_of_all_comes_soon(
     round trips on loopback, each with one hop between threads (`bare_round_trips.py`).
     """
     records = 10 * sizes.syncs
-    shares: dict[str, Figure] = {}
-    with Child("bare_round_trips.py", _KIB) as bare:
-
-        def measured(master: Child) -> tuple[float, list[float], list[float]]:
-            trips = bare.call("latencies", records)
-            alone = master.call("latencies", "leader", records)
-            return trips[0], alone, master.call("latencies", "all", records)
-
-        if OLD_BUILD:
-            with _pair(folder, sizes.segment, OLD_BUILD) as master:
-                master.call("latencies", "all", 64)
-                old = [measured(master) for _ in range(sizes.rounds)]
-            shares["7f377bd"] = _added_share(old)
-        with _pair(folder, sizes.segment) as master:
-            master.call("latencies", "all", 64)
-            mine: list[tuple[float, list[float], list[float]]] = []
-            benchmark.pedantic(
-                lambda: mine.append(measured(master)), rounds=sizes.rounds
+    builds = [*filter(None, [OLD_BUILD]), ""]
+    seen: dict[str, list[tuple[float, list[float], list[float]]]] = {
+        build: [] for build in builds
+    }
+    root = folder()
+    with ExitStack() as stack:
+        bare = stack.enter_context(Child("bare_round_trips.py", _KIB))
+        masters: dict[str, Child] = {}
+        for number, build in enumerate(builds):
+            place = root / f"{number}"
+            place.mkdir()
+            masters[build] = stack.enter_context(
+                _pair(lambda place=place: place, sizes.segment, build)  # type: ignore[misc]
             )
-        seen = [(alone, shared) for _, alone, shared in mine]
-        shares["pystore"] = _added_share(mine)
+            masters[build].call("latencies", "all", 64)
+
+        def run() -> None:
+            for build, master in masters.items():
+                trips, _ = bare.call("latencies", records)
+                alone = master.call("latencies", "leader", records)
+                shared = master.call("latencies", "all", records)
+                seen[build].append((trips, alone, shared))
+
+        benchmark.pedantic(run, rounds=sizes.rounds)
+    mine = seen[""]
+    share = _added_share(mine)
     trips_us = Figure(tuple(trips / _MICROSECOND for trips, _, _ in mine)).median
     what = (
         "latency that `all` adds to `leader`, of two bare round trips with one thread "
         "hop each"
     )
     values = {"bare": f"{trips_us:.0f} us", "load": load()}
-    table.note(what, shares["pystore"], values)
+    table.note(what, share, values)
     if OLD_BUILD:
-        old_share = shares["7f377bd"].median
-        values = {"7f377bd": f"{old_share * 100:.0f} %", "load": load()}
-        ratio = Figure(tuple(one / old_share for one in shares["pystore"].values))
+        old = _added_share(seen[OLD_BUILD])
+        values = {"7f377bd": f"{old.median * 100:.0f} %", "load": load()}
+        ratio = ratios(share, old)
         table.at_most(f"{what}, of the ratio of 7f377bd", 0.7, ratio, "times", values)
     for number, (name, most) in enumerate((("median", 150), ("99 of 100", 1000))):
-        added = [shared[number] - alone[number] for alone, shared in seen]
+        added = [shared[number] - alone[number] for _, alone, shared in mine]
         table.at_most(
             f"latency that `all` adds to `leader`, 1 slave, 1 KiB, 1 thread, {name}",
             most,
             Figure(tuple(seconds / _MICROSECOND for seconds in added)),
             "us",
-            {"`leader`": f"{seen[-1][0][number] / _MICROSECOND:.1f} us"},
+            {"`leader`": f"{mine[-1][1][number] / _MICROSECOND:.1f} us"},
         )
 
 
