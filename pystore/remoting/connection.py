@@ -110,7 +110,9 @@ class Connection(asyncio.BufferedProtocol):
         self._active_at = self._loop.time()
         self._writable = asyncio.Event()
         self._writable.set()
-        self._ended = asyncio.Event()
+        # `wait_closed` makes an event: thousands of connections have none.
+        self._is_ended = False
+        self._end: asyncio.Event | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
         self._is_retired = False
@@ -123,7 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         Whether nothing can be sent any more.
         """
-        return self._ended.is_set() or self._transport.is_closing()
+        return self._is_ended or self._transport.is_closing()
 
     @property
     def descriptor(self) -> int:
@@ -189,7 +191,9 @@ class Connection(asyncio.BufferedProtocol):
         Handles the end of the connection. Pending handlers run to their end; their
         answers are dropped.
         """
-        self._ended.set()
+        self._is_ended = True
+        if self._end is not None:
+            self._end.set()
         self._writable.set()
         self._owner.unread.note(self, 0)
         self._reader.drop()
@@ -428,7 +432,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         Closes the connection after sending all bytes. Idempotent.
         """
-        if not self._ended.is_set():
+        if not self._is_ended:
             self._transport.close()
             self._unsent = self._transport.get_write_buffer_size()
             self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
@@ -445,7 +449,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         Closes the connection now. Idempotent.
         """
-        if not self._ended.is_set():
+        if not self._is_ended:
             self._transport.abort()
 
     async def wait_closed(self) -> None:
@@ -453,7 +457,10 @@ class Connection(asyncio.BufferedProtocol):
         Waits for the end: after `close` as long as the peer accepts bytes, after
         `abort` a moment.
         """
-        await self._ended.wait()
+        if self._end is None:
+            self._end = asyncio.Event()
+        if not self._is_ended:
+            await self._end.wait()
 
     def _arm(self, name: str, after_ms: float, check: Callable[[], None]) -> None:
         self._disarm(name)
