@@ -103,6 +103,6 @@ class _HistoryFile(RotatingFileHandler):
         self.error: BaseException | None = None
         self._failed = failed
 
-    def handleError(self, _: logging.LogRecord) -> None:  # noqa: N802
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
         self.error = sys.exception()
         self._failed(self.error)

@@ -82,7 +82,7 @@ def _parse(header: bytes) -> dict[str, Any]:
             fields, end = _SCAN(text, 0)
         except StopIteration:
             # Not JSON, or white space in front.
-            end = -1
+            fields, end = None, -1
         if end != len(text):
             fields = _READER.decode(text)
         if b"\\u" in header:
