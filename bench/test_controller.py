@@ -142,7 +142,7 @@ def test_a_set_acknowledges_all_soon_after_its_master_died_or_handed_over(
 
 class _Beating(NamedTuple):
     """
-    Shares of a core, and heartbeats in a second.
+    Shares of a core for as many heartbeats in a second.
     """
 
     controller: float
@@ -161,7 +161,8 @@ def _beating(
     used_s, bare_s = one.processor_s() - used_s, processor_s(bare_pid) - bare_s
     beats = crowd.call("beats") - before[0]
     same = others.call("beats") - before[1]
-    assert seconds < 1 or abs(beats - same) < beats / 20, (beats, same)
+    # A crowd that was delayed sends more of them later: the cost of the same number.
+    bare_s *= beats / max(same, 1)
     return _Beating(used_s / taken_s, bare_s / taken_s, beats / taken_s)
 
 
