@@ -27,6 +27,7 @@ def test_a_program_without_logging_prints_nothing(
 
 _VALUES: dict[str, Any] = {
     "path": "/s", "reason": "why", "error": "", "reasons": ("a", "b"), "is_new": True,
+    "segments": ("0",),
 }  # fmt: skip
 
 
