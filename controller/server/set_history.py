@@ -94,13 +94,15 @@ class SetHistory:
             InvalidError: the names are too long.
             PystoreError: the store cannot be read.
         """
+        # Before the store is read: what is written meanwhile is in neither otherwise.
+        waiting = self._waiting(names)
         run = self._threads.run
         stored = await run(CallKind.OTHER, _stored, self._store, names)
-        waiting = self._writing.get(names, []), self._pending.get(names, [])
-        # Those under way may be in the store already.
-        known = set(stored)
-        return _last([*stored, *(one for one in waiting[0] if one not in known),
-                      *waiting[1]])  # fmt: skip
+        # A dictionary keeps the order, and each line once.
+        return _last(list(dict.fromkeys([*stored, *waiting, *self._waiting(names)])))
+
+    def _waiting(self, names: SetKey) -> list[bytes]:
+        return [*self._writing.get(names, []), *self._pending.get(names, [])]
 
     async def run(self) -> None:
         """

@@ -133,7 +133,10 @@ def _listed(count: int) -> None:
 def test_twice_as_long_a_list_takes_less_than_three_times_as_long(
     work: Callable[[int], None],
 ) -> None:
-    """Else a request of some KiB keeps heartbeats waiting; also above the limits."""
+    """
+    Else a request of some KiB keeps heartbeats waiting; also above the limits. A cost
+    that grows with the square is four times as high at each try.
+    """
 
     def cost_s(count: int) -> float:
         times = []
@@ -144,7 +147,7 @@ def test_twice_as_long_a_list_takes_less_than_three_times_as_long(
         return min(times)
 
     work(8)
-    assert cost_s(16_000) < 3 * cost_s(8_000)
+    assert any(cost_s(16_000) < 3 * cost_s(8_000) for _ in range(10))
 
 
 def test_a_set_gets_no_more_ids_than_it_may_have_brokers() -> None:

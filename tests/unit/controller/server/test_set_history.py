@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -21,7 +21,7 @@ from pystore.controller.server.set_history import (
     REFUSALS_MAX,
     SetHistory,
 )
-from pystore.controller.server.store_threads import StoreThreads
+from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.errors import SessionLostError
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.ops import Put
@@ -184,6 +184,33 @@ def test_events_wait_for_a_record_store_that_refuses() -> None:
             assert [1, 2] == await _numbers(history)
             await _until_stored(records, 2)
             assert [1, 2] == await _numbers(history)
+
+    asyncio.run(main())
+
+
+def test_events_that_are_stored_during_a_reading_are_read() -> None:
+    """
+    The store was read just before, and they wait no more just after.
+    """
+
+    async def main() -> None:
+        records = _Records()
+        store, term = records.led()
+        history = SetHistory(store, term, StoreThreads(), lambda: True)
+        history.note(_change(1))
+
+        whole = history._threads.run
+
+        async def run(
+            _: CallKind, call: Callable[..., object], *args: object
+        ) -> object:
+            found = call(*args)
+            history._threads.run = whole  # type: ignore[method-assign]
+            await history.flush()
+            return found
+
+        history._threads.run = run  # type: ignore[method-assign, assignment]
+        assert [1] == await _numbers(history)
 
     asyncio.run(main())
 
