@@ -307,18 +307,21 @@ class ChaosSet:
         An operator on the machine of a controller gives an order for a broker. Returns
         the error; empty: it is done.
         """
-        addresses = ";".join(self.address(one) for one in self.controllers)
         option = "-c DefaultCluster -b" if command == "cleanBrokerMetadata" else "-b"
-        words = ["admin", command, "-a", addresses, "-bn", "b"]
-        words += ["--unclean", "--yes"] if is_unclean else []
-        words += option.split()
+        words = ["-bn", "b", *(["--unclean", "--yes"] if is_unclean else [])]
+        return self._order(controller, command, *words, *option.split(), str(broker_id))
+
+    def transfer(self, controller: str) -> str:
+        """
+        An operator lets another controller lead. Returns the error; empty: it does.
+        """
+        return self._order(controller, "transferController")
+
+    def _order(self, controller: str, command: str, *words: str) -> str:
+        addresses = ";".join(self.address(one) for one in self.controllers)
+        inside = self.network.machines[controller].inside
         done = subprocess.run(
-            [
-                *self.network.machines[controller].inside,
-                *PYSTORE,
-                *words,
-                str(broker_id),
-            ],
+            [*inside, *PYSTORE, "admin", command, "-a", addresses, *words],
             check=False,
             capture_output=True,
             text=True,

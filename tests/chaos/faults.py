@@ -421,6 +421,15 @@ def master_is_replaced_by_force(around: Surroundings) -> Iterator[None]:
         network.heal(cut)
 
 
+def master_is_replaced_after_a_transfer(around: Surroundings) -> Iterator[None]:
+    """
+    Another controller leads, which knows nothing of the leases that run; at once an
+    operator has another broker elected, while the master does not hear the controllers.
+    """
+    around.brokers.transfer(around.any_controller())
+    yield from master_is_replaced_by_force(around)
+
+
 def names_are_silent(around: Surroundings) -> Iterator[None]:
     """
     The names of the controllers cannot be looked up any more, on one machine or on all.
@@ -485,6 +494,7 @@ FAULTS: tuple[Fault, ...] = (
     slave_gets_an_empty_disk,
     last_member_loses_bytes,
     master_is_replaced_by_force,
+    master_is_replaced_after_a_transfer,
     names_are_silent,
     wall_clock_steps,
     mastership_is_handed_over,
