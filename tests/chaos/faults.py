@@ -20,7 +20,7 @@ from typing import Any
 from chaos.broker_set import BROKERS, CLONE, SEGMENT, ChaosSet
 from chaos.workload import Target
 
-__all__ = ["DESTRUCTIVE", "FAULTS", "PATIENCE_S", "Fault", "Surroundings"]
+__all__ = ["DESTRUCTIVE", "FAULTS", "LOSING", "PATIENCE_S", "Fault", "Surroundings"]
 
 PATIENCE_S = 90
 """So long a set may take, after its last fault, until it is whole again."""
@@ -474,6 +474,11 @@ DESTRUCTIVE = frozenset(
 Bytes of one broker are gone: not more than one at a time, and while the set is whole.
 """
 
+LOSING: tuple[Fault, ...] = (last_member_loses_bytes,)
+"""
+Only by name: an operator accepts that bytes are lost which readers may have read.
+"""
+
 FAULTS: tuple[Fault, ...] = (
     master_is_killed,
     slave_is_killed,
@@ -492,7 +497,6 @@ FAULTS: tuple[Fault, ...] = (
     slave_is_an_older_copy,
     disk_is_cloned,
     slave_gets_an_empty_disk,
-    last_member_loses_bytes,
     master_is_replaced_by_force,
     master_is_replaced_after_a_transfer,
     names_are_silent,

@@ -33,6 +33,7 @@ from chaos.checker import Final, Record, violations  # noqa: E402
 from chaos.faults import (  # noqa: E402
     DESTRUCTIVE,
     FAULTS,
+    LOSING,
     PATIENCE_S,
     Fault,
     Surroundings,
@@ -127,7 +128,7 @@ def run(folder: Path, setting: Setting) -> list[str]:
     draw = random.Random(setting.seed)
     faults = [
         one
-        for one in FAULTS
+        for one in (*FAULTS, *(LOSING if setting.only else ()))
         if (not setting.only or one.__name__ in setting.only)
         and (one is not zookeeper_is_paused or setting.controllers > 1)
     ]
