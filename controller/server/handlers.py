@@ -43,6 +43,7 @@ from pystore.controller.server.set_transfer import SetTransfer
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
 from pystore.errors import FormatError, InvalidError, UnavailableError
+from pystore.events.event import hand_over
 from pystore.records.record_store import RecordStore
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -352,7 +353,7 @@ class Handlers:
             texts,
             change.author,
         )
-        self._context.tell(change)
+        hand_over(change, self._context.tell)
         return Reply(remark="; ".join(differences))
 
     async def _config(self, _: RemotingCommand, __: Connection) -> Reply:

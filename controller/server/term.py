@@ -40,7 +40,7 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from pystore.events.event import Event
+from pystore.events.event import Event, hand_over
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
 from pystore.replicaset import Member
@@ -287,7 +287,7 @@ class LeaderTerm:
             controller=self._address,
             time_ms=wall_ms(),
         ):
-            self._tell(event)
+            hand_over(event, self._tell)
             if outcome.state.version:
                 # A set that never existed has no history.
                 self.history.note(event)

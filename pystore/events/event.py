@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pystore.text import json_keys
 
-__all__ = ["Event", "event_fields", "json_line", "time_text"]
+__all__ = ["Event", "event_fields", "hand_over", "json_line", "time_text"]
+
+_LOGGER = logging.getLogger("pystore")
+_E = TypeVar("_E", bound="Event")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,18 @@ class Event:
         The fact in one line, without its subject.
         """
         raise NotImplementedError
+
+
+def hand_over(event: _E, sink: Callable[[_E], object]) -> None:
+    """
+    Gives an event to a sink. An error of the sink is logged, and ends nothing: what is
+    told works also if the program that listens does not.
+    """
+    try:
+        sink(event)
+    except Exception:
+        # Any error of a program's own function.
+        _LOGGER.warning("%s: on_event failed", event.subject, exc_info=True)
 
 
 def event_fields(event: Event) -> dict[str, Any]:

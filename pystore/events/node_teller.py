@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pystore.clocks import wall_ms
-from pystore.events.event import Event
+from pystore.events.event import Event, hand_over
 from pystore.events.node_events import NodeEvent, log_node_event
 
 __all__ = ["NodeTeller", "Tell", "untold"]
@@ -65,7 +65,7 @@ class NodeTeller:
             **self.more,
             **fields,
         )
-        self.sink(event)
+        hand_over(event, self.sink)
 
     def of_peer(self, role: str, broker_id: int | None, address: str) -> NodeTeller:
         """

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pystore.clocks import clock_ms, wall_ms
 from pystore.errors import CorruptError, PoisonedError
 from pystore.events import (
-    LOGGER,
     DamageFound,
     EventSink,
     LogCut,
@@ -33,6 +32,7 @@ from pystore.events import (
     StrandedSegmentsRemoved,
     log_event,
 )
+from pystore.events.event import hand_over
 from pystore.fs.layout import segment_name
 from pystore.stored_names import public
 
@@ -114,11 +114,7 @@ class Monitor:
         """
         event = kind(path=self._path, time_ms=self._time_ms(), **facts)
         for sink in self._sinks:
-            try:
-                sink(event)
-            except Exception:
-                # The store works also if the program's sink does not.
-                LOGGER.warning("%s: on_event failed", self._path, exc_info=True)
+            hand_over(event, sink)
 
     def note_opening(self, report: RecoveryReport) -> None:
         """

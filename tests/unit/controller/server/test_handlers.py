@@ -21,6 +21,7 @@ from pystore.controller.server.handlers import Handlers
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
+from pystore.events.event import Event
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
 from pystore.remoting.client import RemotingClient
@@ -350,5 +351,30 @@ def test_a_refused_broker_is_told_once_an_hour() -> None:
             wrong = ApplyBrokerIdRequest("cluster", "set", 9, "h:9;1")
             await at.ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, wrong)
             assert refusals(9)
+
+    run(main())
+
+
+def test_an_error_of_the_sink_of_events_fails_no_request() -> None:
+    """
+    What is committed is answered, though the program that listens is broken.
+    """
+
+    def broken(event: Event) -> None:
+        raise RuntimeError(event.text)
+
+    async def main() -> None:
+        async with running() as at:
+            context = at.controller.context
+            assert context.leader is not None
+            context.tell = context.leader._tell = broken
+            await SpokenBroker(at, 1).join()
+            answer = await at.ask(
+                RequestCode.UPDATE_CONTROLLER_CONFIG,
+                body=b"scanInactiveMasterInterval=700\n",
+            )
+            assert not answer.code
+            told = await context.leader.history.read(("cluster", "set"))
+            assert b"broker 1 registered" in b"".join(told)
 
     run(main())
