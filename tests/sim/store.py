@@ -271,6 +271,13 @@ class SimStore:
                 end = at
         return end
 
+    def last_record_end(self, offset: int) -> int:
+        """
+        Returns the end of the last whole record below an offset.
+        """
+        ends = (one for one in self._record_ends() if one <= offset)
+        return max(ends, default=self.base)
+
     def _record_ends(self) -> Iterator[int]:
         at = 0
         while self.base + at < self.published:
