@@ -25,7 +25,7 @@ from pystore.controller.model.events import (
 )
 from pystore.controller.model.sentences import change_text, request_text
 from pystore.controller.model.state import SetState
-from pystore.events.event import Event
+from pystore.events.event import Event, log_to
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import Member
 
@@ -290,4 +290,4 @@ def log_event(event: Event) -> None:
     """
     Writes an event to `LOGGER`, at its level.
     """
-    LOGGER.log(event.level, "%s: %s", event.subject, event.text)
+    log_to(LOGGER, event)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pystore.text import json_keys
 
-__all__ = ["Event", "event_fields", "hand_over", "json_line", "time_text"]
+__all__ = ["Event", "event_fields", "hand_over", "json_line", "log_to", "time_text"]
 
 _LOGGER = logging.getLogger("pystore")
 _E = TypeVar("_E", bound="Event")
@@ -59,6 +59,14 @@ def hand_over(event: _E, sink: Callable[[_E], object]) -> None:
     except Exception:
         # Any error of a program's own function.
         _LOGGER.warning("%s: on_event failed", event.subject, exc_info=True)
+
+
+def log_to(logger: logging.Logger, event: Event) -> None:
+    """
+    Writes an event to a logger, at its level.
+    """
+    if logger.isEnabledFor(event.level):
+        logger.log(event.level, "%s: %s", event.subject, event.text)
 
 
 def event_fields(event: Event) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pystore.events.event import Event
+from pystore.events.event import Event, log_to
 
 __all__ = [
     "LOGGER",
@@ -440,5 +440,4 @@ def log_node_event(event: Event) -> None:
     """
     Writes an event to the logger ``pystore.broker``, at its level.
     """
-    if LOGGER.isEnabledFor(event.level):
-        LOGGER.log(event.level, "%s: %s", event.subject, event.text)
+    log_to(LOGGER, event)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pystore.events.event import Event
+from pystore.events.event import Event, log_to
 
 __all__ = [
     "LOGGER",
@@ -334,5 +334,4 @@ def log_event(event: StoreEvent) -> None:
     """
     Write an event to the logger ``pystore``, at its level.
     """
-    if LOGGER.isEnabledFor(event.level):
-        LOGGER.log(event.level, "%s: %s", event.subject, event.text)
+    log_to(LOGGER, event)
