@@ -72,7 +72,6 @@ UNTESTED = {
     "pystore/cli/admin/epochs.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/policy.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/sets.py": "tested by cli/admin/test_admin",
-    "pystore/cli/admin/transfers.py": "tested by cluster/test_lost_controllers",
     "pystore/clocks.py": "reads the machine's clocks",
     "pystore/errors.py": "tested by bindings/test_ffi, where errors are raised",
     "pystore/fs/layout.py": "tested by store/test_open",

@@ -24,6 +24,7 @@ from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.set_export import decode_export, encode_export
 from pystore.controller.model.state import SetState
 from pystore.controller.protocol.cluster_id import cluster_id_of
+from pystore.errors import StorageError
 from pystore.fs.atomic import replace_file
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.fields import decode_fields
@@ -58,6 +59,9 @@ def export_sets(controllers: tuple[str, ...], *, file: Path, as_json: bool) -> i
     replaced as a whole. A damaged record is named and left out; then the exit code is
     1.
     """
+    target = file.absolute()
+    if not target.parent.is_dir():
+        raise click.UsageError(f"{target.parent} is no directory: make it first")
     header = ExportSetsRequest()
     states: list[SetState] = []
     damaged: list[str] = []
@@ -71,9 +75,19 @@ def export_sets(controllers: tuple[str, ...], *, file: Path, as_json: bool) -> i
         header = ExportSetsRequest(told.next_cluster, told.next_name)
         if not (told.next_cluster or told.next_name):
             break
-    target = file.absolute()
-    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        replace_file(target, encode_export(cluster_id, states), Path(temporary))
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+            replace_file(target, encode_export(cluster_id, states), Path(temporary))
+    except StorageError:
+        # It names the file, such as on a full disk.
+        raise
+    except OSError as error:
+        # Such as for a missing right: the name of the temporary says nothing.
+        raise StorageError(
+            f"{target}: not written: {error.strerror}: choose another place",
+            errno=error.errno,
+            path=str(target),
+        ) from error
     if as_json:
         found = {"clusterId": cluster_id or None, "sets": len(states)}
         echo_json({**found, "damaged": damaged})
@@ -172,6 +186,8 @@ def _imported(
             for one in states
         ]
         echo_json({"clusterId": cluster_id or None, "sets": rows})
+    elif not states:
+        click.echo("there are no sets in it: nothing was imported")
     else:
         for one in states:
             click.echo(_line(one, refused.get(one.key)))
