@@ -135,6 +135,22 @@ class Surroundings:
                 words = self.any_controller(), "electMaster", max(logs)[1]
                 self.brokers.admin(*words, is_unclean=True)
 
+    def is_spare(self, name: str) -> bool:
+        """
+        Whether the set survives the loss of a broker's log without an operator: a
+        member of the SyncStateSet with a log as long as its own is left, which has what
+        was acknowledged, and may be elected (B11).
+        """
+        found = self.brokers.statuses()
+        begin = found.get(name, {}).get("minOffset")
+        members = max((one["syncStateSet"] for one in found.values()), key=len)
+        others = [
+            one
+            for other, one in found.items()
+            if other != name and one["brokerId"] in members
+        ]
+        return begin is not None and any(one["minOffset"] <= begin for one in others)
+
     def remove(self, broker_id: int) -> None:
         """
         An operator removes a broker that never comes back.
@@ -327,9 +343,7 @@ def slave_is_an_older_copy(around: Surroundings) -> Iterator[None]:
     shutil.copytree(store, copy)
     around.restart(name)
     yield
-    members = [one["syncStateSet"] for one in around.brokers.statuses().values()]
-    if max(map(len, members), default=0) < len(BROKERS) - 1:
-        # It may be the only one that has what was acknowledged since.
+    if not around.is_spare(name):
         shutil.rmtree(copy)
         return
     broker.kill()
@@ -364,6 +378,8 @@ def slave_gets_an_empty_disk(around: Surroundings) -> Iterator[None]:
     """
     name = around.slave()
     broker = around.brokers.brokers[name]
+    if not around.is_spare(name):
+        return
     old = around.brokers.statuses().get(name, {}).get("brokerId")
     broker.kill()
     shutil.rmtree(around.brokers.store(name), ignore_errors=True)
