@@ -1,283 +1,430 @@
 """
-Faults by chance, each with an end, and clients meanwhile.
+Faults of a virtual set: each is a task that does harm, waits, and ends the harm.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from functools import partial
 from random import Random
 
-from sim.cluster import Cluster
-from sim.messages import Ended
-from sim.network import RECORDS, Weather
-from sim.setting import draw_setting
+from sim.broker import Broker
+from sim.broker_set import BrokerSet
+from sim.clients import Clients
+from sim.controller import Controller
+from sim.disks import copy_store
+from sim.network import RECORDS
+from sim.world import MS, SECOND, Process, Task
 
-from pystore.controller.model.commands import Elect, Trigger
-from pystore.ha.insync.ack import Ack
+__all__ = ["DESTRUCTIVE", "FAULTS", "Fault", "Surroundings"]
 
-__all__ = ["APPENDS", "FAULTS", "run_seed"]
-
-APPENDS = 140
-FAULTS = 9
-"""In a simulated minute in which anything may happen; not all are quiet ones."""
-
-_MINUTE_MS = 60_000
+_RETRY_NS = 300 * MS
+_TRIES = 300
 
 
-class _Chaos:
+class Surroundings:
     """
-    Draws faults for one cluster.
+    What faults need.
+
+    Attributes:
+        brokers: the set.
+        clients: of the set.
+        draw: chance.
     """
 
-    def __init__(self, cluster: Cluster, random: Random) -> None:
-        self._cluster = cluster
-        self._random = random
-        self._kinds: list[Callable[[], None]] = [
-            *[self._crash] * 4,
-            *[self._crash_in_a_step] * 4,
-            *[self._partition] * 3,
-            *[self._weather] * 2,
-            *[self._controller] * 4,
-            self._hang_up,
-            self._crash_all,
-            self._tear,
-            self._tear,
-            self._pause,
-            self._pause,
-            self._pause_all,
-            self._restart,
-            self._deaf,
-            self._poison,
-            self._no_flush,
-            self._full,
-            self._exclude,
-            self._designate,
-            self._retain,
-            self._jump,
+    def __init__(self, brokers: BrokerSet, clients: Clients, draw: Random) -> None:
+        self.brokers = brokers
+        self.clients = clients
+        self.draw = draw
+
+    def master(self) -> Broker:
+        """
+        The master, or any broker if none is known.
+        """
+        masters = [
+            self.brokers.brokers[name]
+            for name, now in sorted(self.clients.known.items())
+            if now["role"] == "master"
         ]
+        return self.draw.choice(masters or list(self.brokers.brokers.values()))
 
-    def strike(self) -> None:
+    def slave(self) -> Broker:
         """
-        One fault begins.
+        Another broker than the master.
         """
-        self._cluster.faults += 1
-        self._random.choice(self._kinds)()
+        master = self.master()
+        others = [one for one in self.brokers.brokers.values() if one is not master]
+        return self.draw.choice(others or [master])
 
-    def _some_id(self) -> int:
-        masters = self._cluster.masters()
-        # Masters have more to lose.
-        if masters and self._random.random() < 0.4:
-            return self._random.choice(masters).number
-        return self._random.choice(self._cluster.brokers).number
-
-    def _later(self, event: Callable[[], object], most_ms: int = 25_000) -> None:
-        shortest = self._random.choice([50, 1_000, 8_000])
-        delay = self._random.randint(shortest, max(shortest, most_ms))
-        self._cluster.world.clock.after(delay, lambda: (event(), None)[1])
-
-    def _how(self) -> Ended:
-        return self._random.choice([Ended.KILLED, Ended.POWER])
-
-    def _crash(self) -> None:
-        number = self._some_id()
-        self._cluster.end(number, self._how())
-        self._later(lambda: self._cluster.start(number))
-
-    def _crash_in_a_step(self) -> None:
-        number = self._some_id()
-        broker = self._cluster.world.brokers[number]
-        broker.fuse = self._random.randint(0, 30), self._how()
-
-        def again() -> None:
-            broker.fuse = None
-            self._cluster.start(number)
-
-        self._later(again)
-
-    def _crash_all(self) -> None:
-        how = self._how()
-        for broker in self._cluster.brokers:
-            self._cluster.end(broker.number, how)
-            self._later(partial(self._cluster.start, broker.number))
-
-    def _restart(self) -> None:
-        number = self._some_id()
-        self._cluster.end(number, Ended.CLEAN)
-        self._later(lambda: self._cluster.start(number), 3_000)
-
-    def _partition(self) -> None:
-        processes = self._all_processes()
-        self._random.shuffle(processes)
-        cut = self._random.randint(1, len(processes) - 1)
-        network = self._cluster.world.network
-        network.partition(set(processes[:cut]), set(processes[cut:]))
-        self._later(network.heal)
-
-    def _all_processes(self) -> list[int]:
-        world = self._cluster.world
-        return [RECORDS, *world.controllers, *world.brokers]
-
-    def _controller(self) -> None:
+    def broker(self) -> Broker:
         """
-        Something befalls a controller, rather the one that leads.
+        Any broker.
         """
-        world, random = self._cluster.world, self._random
-        number = random.choice(list(world.controllers))
-        leader = world.records.leader()
-        if leader is not None and random.random() < 0.7:
-            number = leader
-        controller = world.controllers[number]
-        match random.randrange(7):
-            case 0:
-                how = random.choice(list(Ended))
-                self._cluster.end(number, how)
-            case 1:
-                controller.fuse = random.randint(0, 20), self._how()
-            case 2:
-                self._pause_of(number)
-            case 3:
-                world.network.block(number, RECORDS)
-                self._later(world.network.heal)
-            case 4:
-                world.records.cut_off(number)
-                self._later(world.records.heal)
-            case 5:
-                world.records.lose_session(number)
-            case _:
-                world.records.losing_answers.add(number)
+        return self.draw.choice(list(self.brokers.brokers.values()))
 
-        def again() -> None:
-            controller.fuse = None
-            self._cluster.start(number)
-
-        self._later(again)
-
-    def _hang_up(self) -> None:
-        broker = self._cluster.world.brokers[self._some_id()]
-        if broker.is_up:
-            broker.hang_up(is_dead=False)
-
-    def _deaf(self) -> None:
-        network = self._cluster.world.network
-        source, target = self._random.sample(self._all_processes(), 2)
-        network.block(source, target)
-        self._later(network.heal)
-
-    def _weather(self) -> None:
-        network, random = self._cluster.world.network, self._random
-        network.weather = Weather(
-            delay_ms=random.choice([3, 50, 700]),
-            loss=random.choice([0, 20, 60]),
-            doubled=random.choice([0, 30]),
-            late_ms=random.choice([5, 500, 20_000]),
+    def is_spare(self, broker: Broker) -> bool:
+        """
+        Whether the set survives the loss of a broker's log without an operator: a
+        member of the SyncStateSet with a log as long as its own is left, which has what
+        was acknowledged, and may be elected (B11).
+        """
+        known = self.clients.known
+        mine = known.get(broker.name)
+        members: set[int] = set()
+        for now in known.values():
+            if now["role"] == "master":
+                members = set(now["syncStateSet"])
+        return mine is not None and any(
+            now["brokerId"] in members and now["minOffset"] <= mine["minOffset"]
+            for name, now in known.items()
+            if name != broker.name
         )
 
-        def clear() -> None:
-            network.weather = Weather()
+    def controller(self) -> Controller:
+        """
+        Any controller.
+        """
+        return self.draw.choice(self.brokers.controllers)
 
-        self._later(clear)
+    def hosts(self) -> list[str]:
+        """
+        All that a link can have at its ends.
+        """
+        machines = (*self.brokers.brokers.values(), *self.brokers.controllers)
+        return [*(one.machine.host for one in machines), RECORDS]
 
-    def _tear(self) -> None:
-        self._cluster.world.network.break_streams(self._some_id())
+    def hold(self) -> int:
+        """
+        Draws how long a fault lasts, in ns.
+        """
+        seconds = self.draw.choice([0.05, 0.5, 1, 2, 4, 8])
+        return int(seconds * SECOND * self.draw.uniform(0.5, 1))
 
-    def _pause(self) -> None:
-        self._pause_of(self._some_id())
+    def start(self, broker: Broker) -> None:
+        """
+        Starts a broker, unless another fault did.
+        """
+        if not broker.is_up:
+            broker.start()
 
-    def _pause_of(self, number: int) -> None:
-        lengths = [300, 3_000, 5_000, 10_000, 12_000, 22_000]
-        self._cluster.pause(number, self._random.choice(lengths))
+    def pauses(self, process: Process | None) -> Task:
+        """
+        A process does nothing for a while, as by SIGSTOP.
+        """
+        hold = self.hold()
+        if process is not None:
+            process.pause(hold)
+        yield hold
 
-    def _pause_all(self) -> None:
-        for broker in self._cluster.brokers:
-            self._cluster.pause(broker.number, self._random.randint(1, 9_000))
-
-    def _poison(self) -> None:
-        number = self._some_id()
-        self._cluster.world.brokers[number].store.is_poisoned = True
-
-        def replace() -> None:
-            self._cluster.end(number, Ended.POWER)
-            self._cluster.start(number)
-
-        self._later(replace)
-
-    def _no_flush(self) -> None:
-        broker = self._cluster.world.brokers[self._some_id()]
-        broker.flushes = False
-
-        def again() -> None:
-            broker.flushes = True
-
-        self._later(again)
-
-    def _full(self) -> None:
-        store = self._cluster.world.brokers[self._some_id()].store
-        store.is_full = True
-
-        def again() -> None:
-            store.is_full = False
-
-        self._later(again)
-
-    def _exclude(self) -> None:
-        number = self._some_id()
-        number = self._cluster.world.brokers[number].broker_id
-        self._cluster.exclude(number, wanted=True)
-        self._later(lambda: self._cluster.exclude(number, wanted=False))
-
-    def _designate(self) -> None:
-        broker = self._cluster.world.brokers[self._some_id()]
-        self._cluster.accepts(Elect(Trigger.OPERATOR, broker.broker_id))
-
-    def _jump(self) -> None:
-        broker = self._cluster.world.brokers[self._some_id()]
-        broker.clock.wall_ms += self._random.randint(-3_600_000, 3_600_000)
-
-    def _retain(self) -> None:
-        self._cluster.retain(self._some_id())
+    def readmit(self, broker: Broker) -> Task:
+        """
+        An operator readmits a broker that says that it needs it.
+        """
+        for _ in range(_TRIES):
+            yield _RETRY_NS
+            self.start(broker)
+            now = self.clients.known.get(broker.name)
+            if now is None or now["brokerId"] is None:
+                continue
+            number = now["brokerId"]
+            if "readmitBroker" in now["problem"]:
+                words = "-bn", "b", "-b", str(number)
+                _, text = yield from self.brokers.order("readmitBroker", *words)
+                if "last member" in text:
+                    unclean = "electMaster", *words, "--unclean", "--yes"
+                    yield from self.brokers.order(*unclean)
+            elif number in now["syncStateSet"]:
+                return
+        raise AssertionError(f"{broker.name} is not readmitted")
 
 
-def run_seed(seed: int, minutes: int = 3) -> Cluster:
+Fault = Callable[[Surroundings], Task]
+
+
+def broker_is_killed(around: Surroundings) -> Task:
     """
-    Runs one cluster through so many simulated minutes, then lets it come together.
-
-    Raises:
-        Violation: of anything that must be true.
+    Master or slave, by SIGKILL.
     """
-    random = Random(seed)
-    size, learners = random.choice([3, 3, 3, 4, 5]), random.choice([0, 0, 0, 1])
-    cluster = Cluster(
-        random.getrandbits(32),
-        size,
-        learners=learners,
-        min_in_sync=random.choice([1, 2]),
-        setting=draw_setting(random, size + learners),
-    )
-    chaos = _Chaos(cluster, random)
-    clock = cluster.world.clock
-    acks = random.choice([list(Ack), [Ack.ALL], [Ack.ALL_SYNCED, Ack.ALL]])
+    broker = around.draw.choice([around.master(), around.slave()])
+    broker.kill()
+    yield around.hold()
+    around.start(broker)
 
-    end = minutes * _MINUTE_MS
 
-    def client() -> None:
-        if cluster.now > end:
+def all_brokers_are_killed(around: Surroundings) -> Task:
+    """
+    One after the other, and they start in another order.
+    """
+    brokers = list(around.brokers.brokers.values())
+    for one in around.draw.sample(brokers, len(brokers)):
+        one.kill()
+        yield around.draw.choice([0, 10 * MS, 500 * MS])
+    yield around.hold()
+    for one in around.draw.sample(brokers, len(brokers)):
+        around.start(one)
+        yield around.draw.choice([0, 10 * MS, 2 * SECOND])
+
+
+def broker_is_stopped(around: Surroundings) -> Task:
+    """
+    In order, and started again.
+    """
+    broker = around.broker()
+    broker.stop()
+    while broker.is_up:
+        yield 10 * MS
+    yield around.hold()
+    around.start(broker)
+
+
+def power_of_a_broker_is_cut(around: Surroundings) -> Task:
+    """
+    Bytes that were not on disk may be lost.
+    """
+    broker = around.broker()
+    broker.cut_power(around.draw.choice([0.0, 0.5, 1.0]))
+    yield around.hold()
+    around.start(broker)
+
+
+def broker_is_paused(around: Surroundings) -> Task:
+    """
+    Master or slave, at times beyond its lease.
+    """
+    broker = around.draw.choice([around.master(), around.slave()])
+    yield from around.pauses(broker.process)
+
+
+def controller_is_paused(around: Surroundings) -> Task:
+    """
+    At times beyond its session.
+    """
+    yield from around.pauses(around.controller().process)
+
+
+def controller_is_killed(around: Surroundings) -> Task:
+    """
+    By SIGKILL.
+    """
+    controller = around.controller()
+    controller.kill()
+    yield around.hold()
+    if not controller.is_up:
+        controller.start()
+
+
+def sessions_are_lost(around: Surroundings) -> Task:
+    """
+    The record store ends the sessions of all controllers.
+    """
+    around.brokers.records.lose_sessions()
+    yield 0
+
+
+def records_stand_still(around: Surroundings) -> Task:
+    """
+    The record store answers nothing.
+    """
+    around.brokers.records.is_still = True
+    yield around.hold()
+    around.brokers.records.is_still = False
+
+
+def answers_of_the_records_are_lost(around: Surroundings) -> Task:
+    """
+    Some requests, and some answers.
+    """
+    around.brokers.records.loss = around.draw.choice([5, 30])
+    yield around.hold()
+    around.brokers.records.loss = 0
+
+
+def _cut(around: Surroundings, *pairs: tuple[str, str]) -> Task:
+    network = around.brokers.network
+    for pair in pairs:
+        network.cut(*pair)
+    yield around.hold()
+    for pair in pairs:
+        network.join(*pair)
+
+
+def link_is_cut(around: Surroundings) -> Task:
+    """
+    In one direction or in both, between any two machines.
+    """
+    one, other = around.draw.sample(around.hosts(), 2)
+    ways = [(one, other), (other, one)][: around.draw.choice([1, 2])]
+    yield from _cut(around, *ways)
+
+
+def machine_is_cut_off(around: Surroundings) -> Task:
+    """
+    It hears no other machine, or none hears it, or both.
+    """
+    one, which = around.draw.choice(around.hosts()), around.draw.choice([1, 2, 3])
+    others = [host for host in around.hosts() if host != one]
+    ways = [(one, host) for host in others if which & 1]
+    ways += [(host, one) for host in others if which & 2]
+    yield from _cut(around, *ways)
+
+
+def broker_loses_the_controllers(around: Surroundings) -> Task:
+    """
+    Its set hears it on.
+    """
+    host = around.draw.choice([around.master(), around.slave()]).machine.host
+    controllers = [one.machine.host for one in around.brokers.controllers]
+    ways = [(host, one) for one in controllers] + [(one, host) for one in controllers]
+    yield from _cut(around, *ways)
+
+
+def network_is_slow(around: Surroundings) -> Task:
+    """
+    All of it.
+    """
+    network = around.brokers.network
+    network.delay_ns = around.draw.choice([20, 100, 400]) * MS
+    yield around.hold()
+    network.delay_ns = MS
+
+
+def wall_clock_steps(around: Surroundings) -> Task:
+    """
+    Of one machine, ahead or back, for good.
+    """
+    machines = (*around.brokers.brokers.values(), *around.brokers.controllers)
+    machine = around.draw.choice(machines).machine
+    seconds = around.draw.choice([1, 10, 3_600, 100_000])
+    machine.wall_ns += around.draw.choice([-1, 1]) * seconds * SECOND
+    yield 0
+
+
+def mastership_is_handed_over(around: Surroundings) -> Task:
+    """
+    By an operator, to any broker; it may be refused.
+    """
+    number = str(around.draw.randint(1, len(around.brokers.brokers)))
+    yield from around.brokers.order("switchMaster", "-bn", "b", "-b", number)
+
+
+def master_is_replaced_by_force(around: Surroundings) -> Task:
+    """
+    It does not hear the controllers, and an operator has another broker elected.
+    """
+    host = around.master().machine.host
+    controllers = [one.machine.host for one in around.brokers.controllers]
+    for one in controllers:
+        around.brokers.network.cut(one, host)
+        around.brokers.network.cut(host, one)
+    count = len(around.brokers.brokers)
+    for number in around.draw.sample(range(1, count + 1), count):
+        words = "-bn", "b", "-b", str(number)
+        yield from around.brokers.order("electMaster", *words)
+    yield around.hold()
+    for one in controllers:
+        around.brokers.network.join(one, host)
+        around.brokers.network.join(host, one)
+
+
+def another_controller_leads(around: Surroundings) -> Task:
+    """
+    By an operator.
+    """
+    yield from around.brokers.order("transferController")
+
+
+def slave_is_an_older_copy(around: Surroundings) -> Task:
+    """
+    It is killed, its store is copied and runs on; later it is replaced by the copy,
+    and an operator readmits it.
+    """
+    broker = around.slave()
+    copy = broker.store.with_name("copy")
+    broker.kill()
+    copy_store(broker.store, copy)
+    around.start(broker)
+    yield around.hold()
+    if not around.is_spare(broker):
+        # It may be the only one that has what was acknowledged since.
+        return
+    broker.kill()
+    shutil.rmtree(broker.store)
+    copy.rename(broker.store)
+    broker.synced = 0
+    around.start(broker)
+    yield from around.readmit(broker)
+
+
+def disk_is_cloned(around: Surroundings) -> Task:
+    """
+    A copy of the disk of a living broker runs on another machine.
+    """
+    broker = around.broker()
+    clone = around.brokers.clone_of(broker)
+    copy_store(broker.store, clone.store)
+    clone.start()
+    yield around.hold()
+    clone.kill()
+    shutil.rmtree(clone.store)
+    yield from around.readmit(broker)
+
+
+def slave_gets_an_empty_disk(around: Surroundings) -> Task:
+    """
+    It is killed, its store is lost, and it comes back with another id; an operator
+    removes the old one.
+    """
+    broker = around.slave()
+    old = around.clients.known.get(broker.name, {}).get("brokerId")
+    if not around.is_spare(broker):
+        return
+    broker.kill()
+    shutil.rmtree(broker.store)
+    broker.synced = 0
+    around.start(broker)
+    if old is None:
+        return
+    words = "-c", "DefaultCluster", "-bn", "b", "-b", str(old)
+    for _ in range(_TRIES):
+        yield _RETRY_NS
+        code, _ = yield from around.brokers.order("cleanBrokerMetadata", *words)
+        if not code:
             return
-        burst = random.choice([1, 1, 1, 1, 6])
-        for _ in range(burst):
-            cluster.append(random.choice(acks), 8 * random.randint(2, 60))
-        clock.after(random.randint(1, burst * 2 * _MINUTE_MS // APPENDS), client)
+    raise AssertionError(f"broker {old} is not removed")
 
-    def strike() -> None:
-        if cluster.now > end:
-            return
-        chaos.strike()
-        clock.after(random.randint(1, 2 * _MINUTE_MS // FAULTS), strike)
 
-    clock.after(2_000, client)
-    clock.after(4_000, strike)
-    cluster.run(end)
-    # What has begun still ends.
-    cluster.run(30_000)
-    cluster.settle()
-    return cluster
+DESTRUCTIVE: frozenset[Fault] = frozenset(
+    {
+        power_of_a_broker_is_cut,
+        slave_is_an_older_copy,
+        disk_is_cloned,
+        slave_gets_an_empty_disk,
+    }
+)
+"""
+Bytes of one broker are lost: while the set is whole, and not two at a time.
+"""
+
+FAULTS: tuple[Fault, ...] = (
+    broker_is_killed,
+    all_brokers_are_killed,
+    broker_is_stopped,
+    broker_is_paused,
+    controller_is_paused,
+    controller_is_killed,
+    sessions_are_lost,
+    records_stand_still,
+    answers_of_the_records_are_lost,
+    link_is_cut,
+    machine_is_cut_off,
+    broker_loses_the_controllers,
+    network_is_slow,
+    wall_clock_steps,
+    mastership_is_handed_over,
+    master_is_replaced_by_force,
+    another_controller_leads,
+    power_of_a_broker_is_cut,
+    slave_is_an_older_copy,
+    disk_is_cloned,
+    slave_gets_an_empty_disk,
+)

@@ -1,256 +1,256 @@
 """
-A network of streams and messages that are late, lost, doubled, cut in pieces.
-
-Streams are as TCP's: bytes arrive in order, in pieces of any size, or not at all. A
-partition holds them back; whether the ends hear of a broken stream is chance, so a
-stream may stay open at one end for as long as its patience lasts.
+The network between virtual machines: streams that are late, cut in pieces, held back
+by a cut link, or broken.
 """
 
 from __future__ import annotations
 
+import errno
+import itertools
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
+from typing import Any
 
-from sim.clock import Clock
+from sim.world import MS, SECOND, Machine, Process, World
 
-__all__ = ["CONTROLLER", "RECORDS", "Network", "Pipe", "Stream"]
+__all__ = ["RECORDS", "Network"]
 
-CONTROLLER = 0
-"""The place of the first controller; the others are below it, brokers above."""
-
-RECORDS = -10
+RECORDS = "records"
 """The place of the record store."""
 
-_RETRY_MS = 200
+_SHORTEST_NS = 20_000
+_RETRY_NS = 200 * MS
+_BROKEN_NS = 25 * SECOND
+"""After so long without an answer the system breaks a connection (keep-alive)."""
 
 
-@dataclass(slots=True)
-class Weather:
+@dataclass(slots=True, eq=False)
+class _End:
     """
-    What the network is like.
-
-    Attributes:
-        delay_ms: the longest delay of a piece.
-        loss: how many of a hundred messages to or from the controller get lost.
-        doubled: how many of a hundred arrive twice.
-        late_ms: the longest delay of a message to the controller.
+    One end of a connection, and what is under way from it.
     """
 
-    delay_ms: int = 3
-    loss: int = 0
-    doubled: int = 0
-    late_ms: int = 5
+    process: Process
+    number: int
+    other: _End | None = None
+    is_closed: bool = False
+    queue: deque[tuple[Any, ...]] = field(default_factory=deque)
+    is_busy: bool = False
+    stuck_since: int = 0
 
 
 class Network:
     """
-    Which process reaches which.
+    Which machine reaches which, and all connections.
 
     Args:
-        clock: virtual time.
-        random: chance.
+        world: with its processes.
+
+    Attributes:
+        delay_ns: the longest delay of a piece.
+        late_ns: the same, of what the hosts in `late` send.
+        late: hosts.
     """
 
-    def __init__(self, clock: Clock, random: Random) -> None:
-        self.clock = clock
-        self.random = random
-        self.weather = Weather()
-        self._blocked: set[tuple[int, int]] = set()
-        self.streams: list[Stream] = []
+    def __init__(self, world: World) -> None:
+        self.delay_ns = MS
+        self.late_ns = 0
+        self.late: set[str] = set()
+        self._world = world
+        self._cut: set[tuple[str, str]] = set()
+        self._listening: dict[tuple[str, int], Process] = {}
+        self._ends: dict[tuple[Process, int], _End] = {}
+        self._numbers = itertools.count(1)
+        self._machines: dict[str, Machine] = {}
+        world.sent = self._sent
 
-    def reaches(self, source: int, target: int) -> bool:
+    def add(self, process: Process) -> None:
         """
-        Whether what one sends gets to the other.
+        A process begins to use the network.
         """
-        return (source, target) not in self._blocked
+        self._machines[process.machine.host] = process.machine
+        process.ended.append(lambda: self._ended(process))
 
-    def block(self, source: int, target: int) -> None:
-        """
-        From now on nothing gets from one to the other; the way back is untouched.
-        """
-        self._blocked.add((source, target))
+    # -- links -------------------------------------------------------------------
 
-    def partition(self, *sides: set[int]) -> None:
+    def cut(self, source: str, target: str) -> None:
         """
-        Nothing gets from one side to another.
+        From now on nothing gets from one host to the other; the way back is untouched.
         """
-        for side in sides:
-            for other in sides:
-                if side is not other:
-                    self._blocked.update((a, b) for a in side for b in other)
+        self._cut.add((source, target))
+
+    def join(self, source: str, target: str) -> None:
+        """
+        Ends a `cut`.
+        """
+        self._cut.discard((source, target))
 
     def heal(self) -> None:
         """
-        All processes reach each other.
+        Every host reaches every other.
         """
-        self._blocked.clear()
+        self._cut.clear()
 
-    def message(
-        self,
-        source: int,
-        target: int,
-        event: Callable[[], None],
-        *,
-        may_double: bool = True,
-    ) -> None:
+    def tear(self, host: str, heard_by: str) -> None:
         """
-        Carries a message that may get lost, come late, or come twice.
+        Breaks the streams of a host; only one of its ends hears of it.
         """
-        weather, random = self.weather, self.random
-        if not self.reaches(source, target) or random.randrange(100) < weather.loss:
-            return
-        self.clock.after(random.randint(1, weather.late_ms), event)
-        if may_double and random.randrange(100) < weather.doubled:
-            self.clock.after(random.randint(1, 4 * weather.late_ms), event)
+        for end in list(self._ends.values()):
+            other = end.other
+            if end.process.machine.host != host or other is None or other.is_closed:
+                continue
+            for one in (end, other):
+                if one.process.machine.host == heard_by:
+                    one.process.deliver("broken", one.number, errno.ECONNRESET)
+                one.queue.clear()
+                one.is_closed = True
+            self._ends.pop((end.process, end.number), None)
 
-    def connect(self, slave: int, master: int) -> Stream | None:
+    def reaches(self, source: str, target: str) -> bool:
         """
-        Opens a stream, if both ways are free.
+        Whether what one sends gets to the other.
         """
-        if not (self.reaches(slave, master) and self.reaches(master, slave)):
-            return None
-        stream = Stream(self, slave, master)
-        self.streams = [one for one in self.streams if not one.is_gone]
-        self.streams.append(stream)
-        return stream
+        return (source, target) not in self._cut
 
-    def break_streams(self, *ids: int, heard_by: int | None = None) -> None:
+    def delay(self, source: str = "") -> int:
         """
-        Breaks the streams between these, or of this one; that end hears of it, or
-        each by chance.
+        Draws how long one piece is under way from a host.
         """
-        for stream in self.streams:
-            ends = {stream.slave, stream.master}
-            if ends >= set(ids):
-                stream.tear(heard_by)
+        longest = self.delay_ns
+        if source in self.late:
+            longest = max(longest, self.late_ns)
+        return self._world.draw.randint(_SHORTEST_NS, longest)
 
+    # -- what processes send -------------------------------------------------------
 
-@dataclass(slots=True)
-class Pipe:
-    """
-    One direction of a stream.
-
-    Attributes:
-        network: whose.
-        source: the sender.
-        target: the receiver.
-        receive: takes a piece; set by the receiver.
-        lost: says that the stream is gone; likewise.
-        in_flight: bytes that are under way.
-    """
-
-    network: Network
-    source: int
-    target: int
-    receive: Callable[[bytes], None] = lambda _: None
-    lost: Callable[[], None] = lambda: None
-    in_flight: int = 0
-    is_open: bool = True
-    _pieces: deque[bytes] = field(default_factory=deque)
-    _last: int = 0
-
-    def send(self, data: bytes) -> None:
-        """
-        Sends bytes, in one piece or in several.
-        """
-        if not self.is_open:
-            return
-        random, clock = self.network.random, self.network.clock
-        self.in_flight += len(data)
-        if len(data) > 1 and random.random() < 0.15:
-            cut = random.randrange(1, len(data))
-            pieces = [data[:cut], data[cut:]]
+    def _sent(self, process: Process, kind: str, number: int, *more: Any) -> None:
+        if kind == "listen":
+            self._listening[process.machine.host, number] = process
+        elif kind == "unlisten":
+            self._listening.pop((process.machine.host, number), None)
+        elif kind == "connect":
+            end = self._ends[process, number] = _End(process, number)
+            host, port, mine = more
+            self._world.after(
+                self.delay(), lambda: self._connect(end, host, port, mine)
+            )
         else:
-            pieces = [data]
-        for piece in pieces:
-            self._pieces.append(piece)
-            delay = random.randint(1, self.network.weather.delay_ms)
-            # In order, whatever the delays.
-            self._last = max(self._last, clock.now + delay)
-            clock.at(self._last, self._arrive)
+            end_or_none = self._ends.get((process, number))
+            if end_or_none is not None:
+                self._put(end_or_none, (kind, *more))
 
-    def end(self, delay: int) -> None:
-        """
-        The receiver hears that the stream is over, behind what is under way.
-        """
-        clock = self.network.clock
-        self._last = max(self._last, clock.now + delay)
-        clock.at(self._last, self._end)
-
-    def drop(self) -> None:
-        """
-        What is under way is gone, and nothing comes any more.
-        """
-        self.is_open = False
-        self._pieces.clear()
-        self.in_flight = 0
-
-    def _arrive(self) -> None:
-        if not self._pieces:
+    def _connect(self, end: _End, host: str, port: int, mine: int) -> None:
+        source = end.process
+        if end.is_closed or not source.is_alive:
             return
-        if not self.network.reaches(self.source, self.target):
-            self._last = self.network.clock.now + _RETRY_MS
-            self.network.clock.at(self._last, self._arrive)
+        here = source.machine.host
+        machine = self._machines.get(host)
+        is_up = machine is not None and machine.is_up
+        if not is_up or not self.reaches(here, host) or not self.reaches(host, here):
+            # The system tries again by itself.
+            self._world.after(SECOND, lambda: self._connect(end, host, port, mine))
             return
-        piece = self._pieces.popleft()
-        self.in_flight -= len(piece)
-        self.receive(piece)
-
-    def _end(self) -> None:
-        if not self.network.reaches(self.source, self.target):
+        target = self._listening.get((host, port))
+        if target is None or not target.is_alive:
+            source.deliver("broken", end.number, errno.ECONNREFUSED)
+            self._forget(end)
             return
-        if self._pieces:
-            self.network.clock.after(_RETRY_MS, self._end)
+        other = _End(target, -next(self._numbers), end)
+        end.other = other
+        self._ends[target, other.number] = other
+        target.deliver("accept", other.number, port, here, mine)
+        source.deliver("connected", end.number)
+
+    # -- pieces --------------------------------------------------------------------
+
+    def _put(self, end: _End, message: tuple[Any, ...]) -> None:
+        if message[0] in ("close", "reset"):
+            self._forget(end)
+        if end.other is None:
+            end.is_closed = True
             return
-        self.drop()
-        self.lost()
+        end.queue.append(message)
+        if not end.is_busy:
+            end.is_busy = True
+            end.stuck_since = self._world.now_ns
+            here, there = end.process.machine.host, end.other.process.machine.host
+            # What is under way arrives, also if the link is cut meanwhile.
+            sure = int(self.reaches(here, there))
+            self._world.after(self._delay(end), lambda: self._move(end, sure))
 
+    def _delay(self, end: _End) -> int:
+        return self.delay(end.process.machine.host)
 
-class Stream:
-    """
-    A connection of a slave to a master.
+    def _move(self, end: _End, sure: int = 0) -> None:
+        other = end.other
+        assert other is not None
+        here, there = end.process.machine, other.process.machine
+        now = self._world.now_ns
+        if sure and end.queue and there.is_up:
+            kind, *more = end.queue.popleft()
+            self._arrive(end, other, kind, *more)
+        if not there.is_up or not self.reaches(here.host, there.host):
+            if now - end.stuck_since > _BROKEN_NS:
+                self._break(end, errno.ETIMEDOUT)
+                return
+            self._world.after(_RETRY_NS, lambda: self._move(end))
+            return
+        end.stuck_since = now
+        draw = self._world.draw
+        while end.queue:
+            kind, *more = end.queue.popleft()
+            if kind == "data" and len(more[0]) > 1 and not draw.randrange(4):
+                # In two pieces.
+                at = draw.randrange(1, len(more[0]))
+                end.queue.appendleft((kind, more[0][at:]))
+                self._arrive(end, other, kind, more[0][:at])
+                break
+            self._arrive(end, other, kind, *more)
+        if end.queue:
+            self._world.after(self._delay(end), lambda: self._move(end))
+        else:
+            end.is_busy = False
 
-    Attributes:
-        up: from the slave to the master.
-        down: from the master to the slave.
-    """
+    def _arrive(self, end: _End, other: _End, kind: str, *more: Any) -> None:
+        is_gone = other.is_closed or not other.process.is_alive
+        if kind == "reset" and not is_gone:
+            other.process.deliver("broken", other.number, errno.ECONNRESET)
+            self._forget(other)
+        elif kind in ("fin", "close") and not is_gone:
+            other.process.deliver("fin", other.number)
+        elif is_gone and kind == "data":
+            # The system of the other machine answers for what is not there.
+            self._world.after(self.delay(), lambda: self._break(end, errno.ECONNRESET))
+        elif not is_gone:
+            other.process.deliver(kind, other.number, *more)
 
-    def __init__(self, network: Network, slave: int, master: int) -> None:
-        self.network = network
-        self.slave, self.master = slave, master
-        self.up = Pipe(network, slave, master)
-        self.down = Pipe(network, master, slave)
+    def _break(self, end: _End, error: int) -> None:
+        end.queue.clear()
+        end.is_busy = False
+        if not end.is_closed:
+            end.process.deliver("broken", end.number, error)
+            self._forget(end)
 
-    @property
-    def is_gone(self) -> bool:
-        """
-        Whether neither end has it open.
-        """
-        return not (self.up.is_open or self.down.is_open)
+    def _forget(self, end: _End) -> None:
+        end.is_closed = True
+        self._ends.pop((end.process, end.number), None)
 
-    def close(self, own: Pipe, other: Pipe) -> None:
-        """
-        One end closes: what it sent may arrive yet, what comes is not taken.
+    def _ended(self, process: Process) -> None:
+        for place, owner in list(self._listening.items()):
+            if owner is process:
+                del self._listening[place]
+        for (owner, _), end in list(self._ends.items()):
+            if owner is not process:
+                continue
+            if process.machine.is_up:
+                self._put(end, ("close",))
+            else:
+                # Nothing is said: the peers find out by themselves.
+                end.queue.clear()
+                self._forget(end)
+                self._find_out(end)
 
-        Args:
-            own: what that end sends.
-            other: what it receives.
-        """
-        other.drop()
-        if own.is_open:
-            own.end(1)
-            own.is_open = False
-
-    def tear(self, heard_by: int | None) -> None:
-        """
-        The stream is torn: both lose what is under way; who hears of it is chance,
-        unless it is said.
-        """
-        random, clock = self.network.random, self.network.clock
-        for pipe in (self.up, self.down):
-            lost, hears = pipe.lost, random.random() < 0.7
-            pipe.drop()
-            if hears if heard_by is None else pipe.target == heard_by:
-                clock.after(random.randint(1, 500), lost)
+    def _find_out(self, end: _End) -> None:
+        other = end.other
+        if other is not None:
+            self._world.after(_BROKEN_NS, lambda: self._break(other, errno.ETIMEDOUT))

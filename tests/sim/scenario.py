@@ -1,69 +1,52 @@
 """
-Scenarios: histories as text, one command per line.
+A history of a virtual set as text, and what is expected of it: a line each.
 
-    # a comment; the first one says what the scenario shows
-    cluster 3 learners 1 min 2   brokers, then what is unusual; 1 is master
-    cluster 3 controllers 3      which are 0, -1 and -2; 0 leads, -10 are the records
-    cluster 3 at-once            all begin together, so ids are as they come
-    cluster 3 legacy 2,3 java 2  slaves with the legacy protocol, and which records
-                                 epochs as a Java master does (RMQ-R137)
-    cluster 3 boasting 3         whose acks say more than it holds
-    cluster 3 clocks 0=1.1,1=0.9 rates of their clocks
-    run 5s                       time passes (ms, s)
-    append 3 all                 three records, one after another, by the master
-    append 1 all at 2            by broker 2, whatever it holds itself for
-    append 8 leader at 1,2       by both in turn
-    append 9 all every 10ms      instead of half a second
-    kill 2 / cut-power 2 3 / stop 2 / start 2
-    new-disk 2                   it ends, and its store is gone
-    save 2 / restore 2           its store is saved; it ends, and that store is back
-    vouch 2                      the operator lets it in again
-    kill 2 after 3               in the third step from now; so does cut-power
-    partition 1 0 | 2 3          0 is the controller; heal ends it
-    deaf 1 2                     nothing gets from 1 to 2
-    cut-off 0                    its server of the record store serves reads alone
-    lose-session 0 / lose-answer 0   of the record store; the next commit's answer
-    tear 2 heard 2               streams of 2 break; one end hears of it
-    pause 1 12s
-    weather loss 50 delay 100 late 20000 doubled 50
-    poison 2 / no-flush 2 / flush 2 / full 2 / space 2
-    exclude 2 / readmit 2 / elect 2 / retain 1
-    expect master 2 / expect set 1 2 / expect candidates 3 / expect epoch 2
-    expect leader -1             the controller that leads
-    expect outcome timed out     of the last wait that ended since the last append
-    expect refused no lease      of the last append
-    expect confirmed             the confirm offset is the end of the master's log
-    expect frozen                it is not
-    expect ends 1 2 3            their logs end at the same offset
-    expect stuck 2               slaves that wait for the operator
-    expect excluded RMQ-R183         what was lost by a rule of a Java peer
-    expect given-up nothing      what the election after a power cut of all gave up
-    settle                       all faults end, and the set comes together
-
-Whatever is expected, all that must always be true is looked at after each step.
+Brokers are numbers from 1 on, which are their broker ids, too. 0 and the numbers below
+it are controllers, and -10 is the record store.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
-from sim.cluster import Cluster
-from sim.messages import Ended
-from sim.network import Weather
-from sim.setting import Setting
+from chaos.checker import violations
+from chaos.history import Appended, Read, Row
+from sim.broker import Broker
+from sim.broker_set import BrokerSet
+from sim.clients import Clients
+from sim.controller import Controller
+from sim.disk import FAILED, FULL, STILL, WELL
+from sim.disks import copy_store
+from sim.expected import Expected
+from sim.judge import final_of
+from sim.natures import acks_more_than_it_has
+from sim.network import RECORDS
+from sim.world import MS, SECOND, Task, World
 
-from pystore.controller.model.commands import Elect, Trigger
 from pystore.ha.insync.ack import Ack
 
 __all__ = ["Scenario", "Unexpected"]
 
-_UNITS = {"ms": 1, "s": 1_000}
+_UNITS = {"ms": MS, "s": SECOND}
+_SETTLED_NS = 180 * SECOND
+_ORDERS = 60
+_AGAIN = (
+    "cannot be reached",
+    "knows no leading",
+    "no controller leads",
+    "leads too short a time",
+)
+"""What an operator reads who tries again a moment later."""
 
 
 class Unexpected(AssertionError):
     """
-    A scenario went another way.
+    A history went another way.
     """
 
 
@@ -73,252 +56,357 @@ class Scenario:
 
     Args:
         path: of the text.
-        seed: of the network's chance; what is expected holds for each.
+        seed: of all chance; what is expected holds for each.
+        folder: takes the stores.
     """
 
-    def __init__(self, path: Path, seed: int) -> None:
+    def __init__(self, path: Path, seed: int, folder: Path) -> None:
         self._path = path
         self._lines = path.read_text(encoding="utf-8").splitlines()
         self._seed = seed
-        self._set: Cluster
-        self._said = ""
-
-    @property
-    def title(self) -> str:
-        """
-        What it shows.
-        """
-        return self._lines[0].lstrip("# ")
+        self._folder = folder / f"{path.stem}-{os.getpid()}"
+        self._world: World
+        self._set: BrokerSet
+        self._clients: Clients
+        self._said = self._outcome = ""
+        self._count = 0
+        self._retains = False
 
     def run(self) -> None:
         """
         Carries out every line.
 
         Raises:
-            Violation: something that must be true is not.
-            Unexpected: something that is expected is not.
+            AssertionError: something that is expected, or must be, is not.
         """
-        for number, line in enumerate(self._lines, 1):
-            words = line.split("#")[0].split()
-            if not words:
-                continue
-            name = words[0].replace("-", "_")
-            command: Callable[[list[str]], None] = getattr(self, f"_{name}")
-            try:
-                command(words[1:])
-            except AssertionError as error:
-                where = (
-                    f"{self._path.name}:{number}: {line.strip()} (seed {self._seed})"
-                )
-                raise type(error)(f"{where}: {error}") from error
+        try:
+            for number, line in enumerate(self._lines, 1):
+                words = line.split("#")[0].split()
+                if not words:
+                    continue
+                command: Callable[[list[str]], None]
+                command = getattr(self, f"_{words[0].replace('-', '_')}")
+                try:
+                    command(words[1:])
+                except AssertionError as error:
+                    where = f"{self._path.name}:{number}: {line.strip()}"
+                    raise type(error)(
+                        f"{where} (seed {self._seed}): {error}"
+                    ) from error
+            self._judge()
+        finally:
+            if hasattr(self, "_set"):
+                self._set.__exit__()
+
+    def lines(self) -> list[str]:
+        """
+        What all processes told.
+        """
+        found: list[str] = []
+        for one in (*self._set.controllers, *self._set.brokers.values()):
+            found += [one.name, *(f"   {line}" for line in one.lines)]
+        return found
+
+    # -- places ---------------------------------------------------------------
+
+    def _broker(self, word: str | int) -> Broker:
+        return self._set.brokers[f"b{word}"]
+
+    def _place(self, word: str) -> Broker | Controller:
+        number = int(word)
+        if number > 0:
+            return self._broker(word)
+        return self._set.controllers[-number]
+
+    def _host(self, word: str) -> str:
+        return RECORDS if word == "-10" else self._place(word).machine.host
 
     # -- commands -------------------------------------------------------------
 
     def _cluster(self, words: list[str]) -> None:
         told = [one for one in words if one != "at-once"]
         options = dict(zip(told[1::2], told[2::2], strict=True))
-        self._set = Cluster(
-            self._seed,
-            int(words[0]),
-            learners=int(options.get("learners", 0)),
+        size, learners = int(words[0]), int(options.get("learners", 0))
+        draw = Random(self._seed)
+        self._world = World(draw.getrandbits(64))
+        self._set = BrokerSet(
+            self._world,
+            self._folder,
+            brokers=size + learners,
+            controllers=int(options.get("controllers", 1)),
             min_in_sync=int(options.get("min", 1)),
-            first=None if "at-once" in words else 1,
-            setting=Setting(
-                legacy_ids=_ids(options.get("legacy", "")),
-                java_ids=_ids(options.get("java", "")),
-                inflating_ids=_ids(options.get("boasting", "")),
-                rates=_rates(options.get("clocks", "")),
-                controllers=int(options.get("controllers", 1)),
-            ),
         )
+        for number in range(size + 1, size + learners + 1):
+            self._broker(number).more["asyncLearner"] = "true"
+        for word in _list(options.get("boasting", "")):
+            self._broker(word).nature = acks_more_than_it_has
+        for word in _list(options.get("clocks", "")):
+            place, _, rate = word.partition("=")
+            self._place(place).machine.rate = float(rate)
+        self._clients = Clients(self._set, draw, 0)
+        for controller in self._set.controllers:
+            controller.start()
+            # The first one is to lead.
+            self._world.run(600 * MS if "at-once" not in words else 0)
+        for number, broker in enumerate(self._set.brokers.values()):
+            broker.start()
+            if "at-once" in words:
+                continue
+            # One after another, so that ids are as places are.
+            self._world.run((400 if number else 3_000) * MS)
+        if "at-once" not in words:
+            # A controller that has just begun to lead grants no lease yet.
+            self._world.run(60 * SECOND, self._is_leased)
+
+    def _is_leased(self) -> bool:
+        return any(now["leaseLeftMs"] for now in self._clients.known.values())
 
     def _run(self, words: list[str]) -> None:
-        self._set.run(_ms(words[0]))
+        self._world.run(_ns(words[0]))
 
     def _append(self, words: list[str]) -> None:
         options = dict(zip(words[2::2], words[3::2], strict=True))
-        at = [int(one) for one in options.get("at", "").split(",") if one]
+        at = [self._broker(one) for one in _list(options.get("at", ""))]
         for number in range(int(words[0])):
-            target = at[number % len(at)] if at else None
-            self._set.world.checker.last_outcome = ""
-            self._said = self._set.append(Ack(words[1]), broker_id=target)
-            self._set.run(_ms(options.get("every", "500ms")))
+            masters = at or self._clients.masters()
+            self._said = "" if masters else "no master"
+            if masters:
+                self._outcome = ""
+                target = masters[number % len(masters)]
+                self._world.spawn(self._append_one(target, Ack(words[1])))
+            self._world.run(_ns(options.get("every", "500ms")))
 
-    def _end(self, words: list[str], how: Ended) -> None:
+    def _append_one(self, broker: Broker, ack: Ack) -> Task:
+        self._count += 1
+        body = f"{self._count}-" + "x" * 400
+        row, said = yield from self._clients.append(broker, ack, body)
+        self._said = self._outcome = said.replace("-", " ") if row.epoch else said
+
+    def _end(
+        self, words: list[str], how: Callable[[Broker | Controller], None]
+    ) -> None:
         if "after" in words:
-            self._set.process(int(words[0])).fuse = int(words[2]), how
+            place = self._place(words[0])
+            assert place.process is not None
+            place.process.fuse = int(words[2])
+            place.process.blown = lambda: how(place)
             return
         for word in words:
-            self._set.end(int(word), how)
+            how(self._place(word))
 
     def _kill(self, words: list[str]) -> None:
-        self._end(words, Ended.KILLED)
+        self._end(words, lambda one: one.kill())
 
     def _cut_power(self, words: list[str]) -> None:
-        self._end(words, Ended.POWER)
+        self._end(words, _cut_power)
 
     def _stop(self, words: list[str]) -> None:
-        self._end(words, Ended.CLEAN)
+        for word in words:
+            place = self._place(word)
+            place.stop()
+            self._world.run(10 * SECOND, lambda: not place.is_up)  # noqa: B023
 
     def _new_disk(self, words: list[str]) -> None:
-        self._restore(words)
+        broker = self._broker(words[0])
+        broker.kill()
+        shutil.rmtree(broker.store)
+        broker.synced = 0
 
     def _save(self, words: list[str]) -> None:
-        self._set.world.brokers[int(words[0])].save()
+        store = self._broker(words[0]).store
+        copy_store(store, store.with_name("saved"))
 
     def _restore(self, words: list[str]) -> None:
-        self._set.end(int(words[0]), Ended.POWER)
-        self._set.world.brokers[int(words[0])].restore()
-
-    def _vouch(self, words: list[str]) -> None:
-        if not self._set.vouch(int(words[0])):
-            raise Unexpected("the controller refuses")
+        broker = self._broker(words[0])
+        broker.kill()
+        shutil.rmtree(broker.store)
+        store = broker.store
+        store.with_name("saved").rename(store)
+        broker.synced = 0
 
     def _start(self, words: list[str]) -> None:
         for word in words:
-            self._set.start(int(word))
+            place = self._place(word)
+            if not place.is_up:
+                place.start()
 
     def _partition(self, words: list[str]) -> None:
-        sides = " ".join(words).split("|")
-        numbers = [{int(word) for word in side.split()} for side in sides]
-        self._set.world.network.partition(*numbers)
+        sides = [side.split() for side in " ".join(words).split("|")]
+        for one in sides:
+            for other in sides:
+                if one is not other:
+                    for source in one:
+                        for target in other:
+                            self._deaf([source, target])
 
     def _deaf(self, words: list[str]) -> None:
-        self._set.world.network.block(int(words[0]), int(words[1]))
+        self._set.network.cut(self._host(words[0]), self._host(words[1]))
 
     def _heal(self, _: list[str]) -> None:
-        self._set.world.network.heal()
-        self._set.world.records.heal()
-        self._set.world.network.weather = Weather()
+        self._set.network.heal()
+        self._set.network.delay_ns = MS
+        self._set.network.late_ns = 0
+        self._set.records.loss = 0
+        self._set.records.join()
 
     def _cut_off(self, words: list[str]) -> None:
-        self._set.world.records.cut_off(int(words[0]))
+        self._set.records.cut_off(self._host(words[0]))
 
     def _lose_session(self, words: list[str]) -> None:
-        self._set.world.records.lose_session(int(words[0]))
+        self._set.records.lose_sessions(self._host(words[0]))
 
     def _lose_answer(self, words: list[str]) -> None:
-        self._set.world.records.losing_answers.add(int(words[0]))
+        self._set.records.losing_answers.add(self._host(words[0]))
 
     def _tear(self, words: list[str]) -> None:
-        network = self._set.world.network
-        network.break_streams(int(words[0]), heard_by=int(words[2]))
+        self._set.network.tear(self._host(words[0]), self._host(words[2]))
 
     def _pause(self, words: list[str]) -> None:
-        self._set.pause(int(words[0]), _ms(words[1]))
+        process = self._place(words[0]).process
+        assert process is not None
+        process.pause(_ns(words[1]))
 
     def _weather(self, words: list[str]) -> None:
         values = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-        self._set.world.network.weather = Weather(
-            delay_ms=values.get("delay", 3),
-            loss=values.get("loss", 0),
-            doubled=values.get("doubled", 0),
-            late_ms=values.get("late", 5),
-        )
-
-    def _poison(self, words: list[str]) -> None:
-        for word in words:
-            self._set.world.brokers[int(word)].store.is_poisoned = True
+        network = self._set.network
+        network.delay_ns = values.get("delay", 3) * MS
+        network.late_ns = values.get("late", 0) * MS
+        network.late = {one.machine.host for one in self._set.controllers}
+        self._set.records.loss = values.get("loss", 0) // 3
 
     def _no_flush(self, words: list[str]) -> None:
-        for word in words:
-            self._set.world.brokers[int(word)].flushes = False
+        self._disks(words, STILL)
 
     def _flush(self, words: list[str]) -> None:
-        for word in words:
-            self._set.world.brokers[int(word)].flushes = True
+        self._disks(words, WELL)
+
+    def _poison(self, words: list[str]) -> None:
+        self._disks(words, FAILED)
 
     def _full(self, words: list[str]) -> None:
-        self._set.world.brokers[int(words[0])].store.is_full = True
+        self._disks(words, FULL)
 
     def _space(self, words: list[str]) -> None:
-        self._set.world.brokers[int(words[0])].store.is_full = False
+        self._disks(words, WELL)
 
-    def _exclude(self, words: list[str]) -> None:
-        self._set.exclude(int(words[0]), wanted=True)
-
-    def _readmit(self, words: list[str]) -> None:
-        self._set.exclude(int(words[0]), wanted=False)
-
-    def _elect(self, words: list[str]) -> None:
-        if not self._set.accepts(Elect(Trigger.OPERATOR, int(words[0]))):
-            raise Unexpected("the controller elects another broker, or none")
+    def _disks(self, words: list[str], state: str) -> None:
+        for word in words:
+            self._broker(word).set_disk(state)
 
     def _retain(self, words: list[str]) -> None:
-        self._set.retain(int(words[0]))
+        self._retains = True
+        for word in words:
+            process = self._broker(word).process
+            assert process is not None
+            process.deliver("retain")
+
+    def _void(self, words: list[str]) -> None:
+        """
+        More copies were lost than these acks promise to survive: what they acknowledged
+        so far, and what was read of it, may be gone.
+        """
+        rows = self._clients.rows
+        kept: list[Row] = []
+        for one in rows:
+            if isinstance(one, Appended) and one.ack in words:
+                kept.append(replace(one, outcome="void"))
+            elif not isinstance(one, Read):
+                kept.append(one)
+        rows[:] = kept
+
+    def _elect(self, words: list[str]) -> None:
+        self._order("electMaster", words[0])
+
+    def _vouch(self, words: list[str]) -> None:
+        self._order("readmitBroker", words[0])
+
+    def _order(self, command: str, number: str) -> None:
+        done: list[tuple[int, str]] = []
+
+        def order() -> Task:
+            words = "-bn", "b", "-b", number
+            for _ in range(_ORDERS):
+                code, text = yield from self._set.order(command, *words)
+                if not any(one in text for one in _AGAIN):
+                    break
+                yield SECOND
+            done.append((code, text))
+
+        self._world.spawn(order())
+        self._world.run(120 * SECOND, lambda: done)
+        if not done or done[0][0]:
+            raise Unexpected(f"the order is refused: {done}")
 
     def _settle(self, _: list[str]) -> None:
-        self._set.settle()
-
-    # -- what is expected -----------------------------------------------------
+        self._heal([])
+        for one in (*self._set.controllers, *self._set.brokers.values()):
+            if one.process is not None:
+                one.process.fuse = None
+            if not one.is_up:
+                one.start()
+        for one in self._set.brokers.values():
+            if one.disk == FAILED:
+                # Only a restart helps.
+                one.kill()
+                one.disk = WELL
+                one.start()
+            one.set_disk(WELL)
+        end_ns = self._world.now_ns + _SETTLED_NS
+        while not self._set.is_complete():
+            self._world.run(500 * MS)
+            assert self._world.now_ns < end_ns, f"not whole: {self._clients.known}"
+            for one in self._set.brokers.values():
+                if one.ended and not one.is_up:
+                    one.start()
+        self._world.run(SECOND)
+        self._append(["1", "all-synced"])
+        self._world.run(3 * SECOND)
+        if self._outcome != "reached":
+            raise Unexpected(f"a whole set reaches no ack: {self._said}")
+        self._world.run(SECOND, self._set.is_complete)
 
     def _expect(self, words: list[str]) -> None:
-        what, rest = words[0], " ".join(words[1:])
-        found = str(getattr(self, f"_found_{what.replace('-', '_')}")())
-        if what == "ends":
-            ends = {self._set.world.brokers[int(one)].store.end for one in words[1:]}
-            if len(ends) != 1:
-                raise Unexpected(f"they end at {sorted(ends)}")
-        elif found != rest and not (what == "refused" and rest in found):
-            raise Unexpected(f"it is {found or 'nothing'}")
+        found = Expected(self._set, self._clients, self._outcome, self._said)
+        if problem := found.problem(words[0], words[1:]):
+            raise Unexpected(problem)
 
-    def _found_ends(self) -> str:
-        return ""
+    # -- the end --------------------------------------------------------------
 
-    def _found_master(self) -> str:
-        return " ".join(str(one.broker_id) for one in self._set.masters())
-
-    def _found_set(self) -> str:
-        agreed = self._set.world.ledger.agreed
-        return " ".join(
-            str(one) for one in sorted({m.broker_id for m in agreed.members})
+    def _judge(self) -> None:
+        broken = [*self._set.defects, *self._set.records.broken]
+        assert not broken, broken[0]
+        now = self._set.statuses()
+        members = Expected(self._set, self._clients).members()
+        for one in self._set.brokers.values():
+            one.stop()
+        ended = self._world.run(
+            30 * SECOND,
+            lambda: not any(one.is_up for one in self._set.brokers.values()),
         )
-
-    def _found_candidates(self) -> str:
-        agreed = self._set.world.ledger.agreed
-        return " ".join(
-            str(one) for one in sorted({m.broker_id for m in agreed.candidates})
+        assert ended, "a broker does not end"
+        final = final_of(
+            [
+                one.store
+                for name, one in self._set.brokers.items()
+                if name in now and str(now[name]["brokerId"]) in members
+            ]
         )
-
-    def _found_epoch(self) -> int:
-        return self._set.world.ledger.state.epoch
-
-    def _found_leader(self) -> str:
-        return str(self._set.world.records.leader())
-
-    def _found_outcome(self) -> str:
-        return self._set.world.checker.last_outcome
-
-    def _found_refused(self) -> str:
-        return self._said
-
-    def _found_confirmed(self) -> str:
-        store = self._set.masters()[0].store
-        return "" if store.confirm == store.end else f"at {store.confirm}"
-
-    def _found_frozen(self) -> str:
-        store = self._set.masters()[0].store
-        return "" if store.confirm < store.end else "at the end"
-
-    def _found_stuck(self) -> str:
-        return " ".join(map(str, self._set.stuck()))
-
-    def _found_excluded(self) -> str:
-        return " ".join(sorted(self._set.world.checker.excluded))
-
-    def _found_given_up(self) -> str:
-        return "something" if self._set.world.checker.given_up else "nothing"
+        rows = self._clients.rows
+        found = violations(rows, final, retains=self._retains)
+        assert not found, f"{len(found)} violations: {found[:3]}"
 
 
-def _ids(word: str) -> frozenset[int]:
-    return frozenset(int(one) for one in word.split(",") if one)
+def _cut_power(place: Broker | Controller) -> None:
+    if isinstance(place, Broker):
+        place.cut_power(loss=1.0)
+    else:
+        place.kill()
 
 
-def _rates(word: str) -> dict[int, float]:
-    pairs = (one.split("=") for one in word.split(",") if one)
-    return {int(number): float(rate) for number, rate in pairs}
+def _list(word: str) -> list[str]:
+    return [one for one in word.split(",") if one]
 
 
-def _ms(word: str) -> int:
+def _ns(word: str) -> int:
     unit = "ms" if word.endswith("ms") else "s"
     return int(word.removesuffix(unit)) * _UNITS[unit]
