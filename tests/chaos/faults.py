@@ -437,13 +437,17 @@ def master_is_replaced_by_force(around: Surroundings) -> Iterator[None]:
         network.heal(cut)
 
 
-def master_is_replaced_after_a_transfer(around: Surroundings) -> Iterator[None]:
+def master_is_replaced_before_a_transfer(around: Surroundings) -> Iterator[None]:
     """
-    Another controller leads, which knows nothing of the leases that run; at once an
-    operator has another broker elected, while the master does not hear the controllers.
+    An operator has another broker elected, while the master does not hear the
+    controllers; at once another controller leads, which did not grant the leases that
+    run.
     """
+    replaced = master_is_replaced_by_force(around)
+    next(replaced)
     around.brokers.transfer(around.any_controller())
-    yield from master_is_replaced_by_force(around)
+    yield
+    next(replaced, None)
 
 
 def names_are_silent(around: Surroundings) -> Iterator[None]:
@@ -514,7 +518,7 @@ FAULTS: tuple[Fault, ...] = (
     disk_is_cloned,
     slave_gets_an_empty_disk,
     master_is_replaced_by_force,
-    master_is_replaced_after_a_transfer,
+    master_is_replaced_before_a_transfer,
     names_are_silent,
     wall_clock_steps,
     mastership_is_handed_over,
