@@ -13,7 +13,7 @@ _RUN = Path(__file__).with_name("run.py")
 
 
 def _lines(seed: int) -> list[str]:
-    words = ("--first", str(seed), "--seeds", "1", "--length", "15", "--lines")
+    words = ("--first", str(seed), "--seeds", "1", "--length", "6", "--lines")
     done = subprocess.run(
         [sys.executable, _RUN, *words], check=False, capture_output=True, text=True
     )
