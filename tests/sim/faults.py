@@ -12,6 +12,7 @@ from sim.broker import Broker
 from sim.broker_set import BrokerSet
 from sim.clients import Clients
 from sim.controller import Controller
+from sim.disk import FAILED, FULL, STILL, WELL
 from sim.disks import copy_store
 from sim.network import RECORDS
 from sim.world import MS, SECOND, Process, Task
@@ -184,6 +185,39 @@ def power_of_a_broker_is_cut(around: Surroundings) -> Task:
     broker = around.broker()
     broker.cut_power(around.draw.choice([0.0, 0.5, 1.0]))
     yield around.hold()
+    around.start(broker)
+
+
+def disk_stands_still(around: Surroundings) -> Task:
+    """
+    No sync ends.
+    """
+    broker = around.broker()
+    broker.set_disk(STILL)
+    yield around.hold()
+    broker.set_disk(WELL)
+
+
+def disk_is_full(around: Surroundings) -> Task:
+    """
+    Of master or slave.
+    """
+    broker = around.broker()
+    broker.set_disk(FULL)
+    yield around.hold()
+    broker.set_disk(WELL)
+
+
+def disk_fails(around: Surroundings) -> Task:
+    """
+    A sync of master or slave fails; later an operator starts the broker again.
+    """
+    broker = around.broker()
+    broker.set_disk(FAILED)
+    yield around.hold()
+    broker.kill()
+    broker.disk = WELL
+    yield around.draw.choice([10 * MS, 2 * SECOND])
     around.start(broker)
 
 
@@ -409,6 +443,9 @@ FAULTS: tuple[Fault, ...] = (
     broker_is_killed,
     all_brokers_are_killed,
     broker_is_stopped,
+    disk_stands_still,
+    disk_is_full,
+    disk_fails,
     broker_is_paused,
     controller_is_paused,
     controller_is_killed,
