@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim.disk import WELL
-from sim.disks import lose_unsynced
 from sim.kernel import Kernel
 from sim.place import Place
+from sim.power_cut import lose_unsynced
 from sim.programs import BrokerProgram
 
 from pystore.broker.settings import host_of_toml
@@ -89,6 +91,13 @@ class Broker(Place):
         self.machine.is_up = False
         self.kill()
         lose_unsynced(self.store, self.synced, loss, self._owner.world.draw)
+
+    def copy_store(self, copy: Path) -> None:
+        """
+        Copies its store, also while it runs: nothing changes it meanwhile.
+        """
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.store, copy)
 
     def ask(self, request: dict[str, Any], told: Answered) -> None:
         """

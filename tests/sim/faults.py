@@ -13,7 +13,6 @@ from sim.broker_set import BrokerSet
 from sim.clients import Clients
 from sim.controller import Controller
 from sim.disk import FAILED, FULL, STILL, WELL
-from sim.disks import copy_store
 from sim.network import RECORDS
 from sim.world import MS, SECOND, Process, Task
 
@@ -375,7 +374,7 @@ def slave_is_an_older_copy(around: Surroundings) -> Task:
     broker = around.slave()
     copy = broker.store.with_name("copy")
     broker.kill()
-    copy_store(broker.store, copy)
+    broker.copy_store(copy)
     around.start(broker)
     yield around.hold()
     if not around.is_spare(broker):
@@ -395,7 +394,7 @@ def disk_is_cloned(around: Surroundings) -> Task:
     """
     broker = around.broker()
     clone = around.brokers.clone_of(broker)
-    copy_store(broker.store, clone.store)
+    broker.copy_store(clone.store)
     clone.start()
     yield around.hold()
     clone.kill()

@@ -25,9 +25,9 @@ from sim.clock import restart_with_clock  # noqa: E402
 
 restart_with_clock()
 
-from sim import standard  # noqa: E402
+from sim import standard_library  # noqa: E402
 
-standard.install()
+standard_library.install()
 
 from chaos.checker import violations  # noqa: E402
 from chaos.history import Appended, Caused  # noqa: E402
@@ -36,7 +36,7 @@ from sim.broker import SEGMENT  # noqa: E402
 from sim.broker_set import BrokerSet  # noqa: E402
 from sim.clients import Clients  # noqa: E402
 from sim.faults import DESTRUCTIVE, FAULTS, Fault, Surroundings  # noqa: E402
-from sim.judge import final_of  # noqa: E402
+from sim.final_log import final_of  # noqa: E402
 from sim.world import FOLDER, MS, SECOND, Task, World  # noqa: E402
 
 core_waits.install()

@@ -21,10 +21,9 @@ from sim.broker_set import BrokerSet
 from sim.clients import Clients
 from sim.controller import Controller
 from sim.disk import FAILED, FULL, STILL, WELL
-from sim.disks import copy_store
 from sim.expected import Expected
-from sim.judge import final_of
-from sim.natures import acks_more_than_it_has
+from sim.faulty_peers import acks_more_than_it_has
+from sim.final_log import final_of
 from sim.network import RECORDS
 from sim.world import MS, SECOND, Task, World
 
@@ -213,8 +212,8 @@ class Scenario:
         broker.synced = 0
 
     def _save(self, words: list[str]) -> None:
-        store = self._broker(words[0]).store
-        copy_store(store, store.with_name("saved"))
+        broker = self._broker(words[0])
+        broker.copy_store(broker.store.with_name("saved"))
 
     def _restore(self, words: list[str]) -> None:
         broker = self._broker(words[0])

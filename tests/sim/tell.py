@@ -23,9 +23,9 @@ from sim.clock import restart_with_clock  # noqa: E402
 
 restart_with_clock()
 
-from sim import standard  # noqa: E402
+from sim import standard_library  # noqa: E402
 
-standard.install()
+standard_library.install()
 
 from sim import core_waits  # noqa: E402
 from sim.scenario import Scenario  # noqa: E402

@@ -4,7 +4,6 @@ What a power cut takes from a disk: bytes that no sync had put there.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from random import Random
 
@@ -42,11 +41,3 @@ def lose_unsynced(store: Path, synced: int, loss: float, draw: Random) -> None:
                 at = end
     if (store / "meta" / "live").exists():
         restart_machine(store)
-
-
-def copy_store(store: Path, copy: Path) -> None:
-    """
-    Copies a store, which no process changes meanwhile.
-    """
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(store, copy)
