@@ -4,7 +4,8 @@ Many brokers in one process, each on a connection of its own to one controller.
 Usage: brokers_child.py HOST:PORT SETS BROKERS KIND, which is java or pystore; then it
 executes commands (`child.py`). A broker starts with the requests of RocketMQ's brokers:
 1012, 1013, 1003, a heartbeat, and 1002 if there is no master yet. The frames of
-heartbeats are made once.
+heartbeats are made once but for their opaque number and the ends of the log, which
+differ in each.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ _LONG_S = 60.0
 _INCARNATION = Incarnation(1, bytes(16))
 _LENGTH = struct.Struct(">i")
 _PREFIX = struct.Struct(">iI")
-_BEAT, _ASKED = 0, 1  # opaque numbers
+_ASKED = 1  # opaque number
+_BEAT = 1_000_000_000
+"""Opaque number, and ends of the log, in the first heartbeat; all later ones have as
+many digits."""
 
 _BUSY = CallRefused(ResponseCode.SYSTEM_BUSY, "too many requests at once")
 _T = TypeVar("_T")
@@ -108,11 +112,11 @@ class _Broker(asyncio.Protocol):
             self._reader.feed(frame)
             command = self._reader.take()
             assert command is not None
-            if command.opaque == _BEAT:
-                self.answered += 1
-            else:
+            if command.opaque == _ASKED:
                 self._answer.set_result(command)
                 self._answer = None
+            else:
+                self.answered += 1
 
     def send_beat(self) -> None:
         """
@@ -120,7 +124,8 @@ class _Broker(asyncio.Protocol):
         """
         if not self._beat:
             return
-        self._transport.write(self._beat)
+        number = _BEAT + self.sent
+        self._transport.write(self._beat % ((number,) * self._beat.count(b"%d")))
         self.sent += 1
 
     async def call(self, request: Call) -> Answer:
@@ -148,7 +153,7 @@ class _Broker(asyncio.Protocol):
             )
         )
         assert isinstance(answer, MasterInfo), answer
-        self._beat = encode_frame(command_of(self._heartbeat(0), 0))
+        self._beat = self._heartbeat(0)
         self.send_beat()
         while answer.master is None:
             found = await self.call(ElectMaster(_CLUSTER, self._name, self._broker_id))
@@ -159,8 +164,7 @@ class _Broker(asyncio.Protocol):
                 assert isinstance(found, CallRefused), found
                 await asyncio.sleep(_PAUSE_S)
         # No broker knows an epoch before its controller.
-        beat = self._heartbeat(answer.master_epoch)
-        self._beat = encode_frame(command_of(beat, 0))
+        self._beat = self._heartbeat(answer.master_epoch)
 
     def begin_unasked(self) -> None:
         """
@@ -168,22 +172,27 @@ class _Broker(asyncio.Protocol):
         that answers anything.
         """
         self._broker_id = 1
-        self._beat = encode_frame(command_of(self._heartbeat(1), 0))
+        self._beat = self._heartbeat(1)
 
-    def _heartbeat(self, epoch: int) -> SendHeartbeat:
+    def _heartbeat(self, epoch: int) -> bytes:
+        """
+        Returns the frame of a heartbeat, with ``%d`` for each number that differs.
+        """
         extension = (
-            None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
+            None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", _BEAT)
         )
-        return SendHeartbeat(
+        beat = SendHeartbeat(
             _CLUSTER,
             self._name,
             self._broker_id,
             self._address,
             epoch,
-            0,
-            0,
+            _BEAT,
+            _BEAT,
             extension=extension,
         )
+        frame = encode_frame(replace(command_of(beat, 0), opaque=_BEAT))
+        return frame.replace(b"%d" % _BEAT, b"%d")
 
     async def _get_id(self) -> None:
         while not self._broker_id:

@@ -199,6 +199,25 @@ class Heartbeats:
         if connection >= newest:
             self._newest[key, broker_id] = connection, incarnation
 
+    def repeat(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
+        """
+        Takes the next heartbeat of a live process on the same connection, as nearly all
+        are.
+
+        Returns:
+            whether it is one; else nothing is changed, and `receive` may take it.
+        """
+        brokers = self._sets.get(key)
+        kept = None if brokers is None else brokers.get(heartbeat.broker_id)
+        if kept is None or not (kept.is_alive(now_ns) and _repeats(heartbeat, kept)):
+            return False
+        kept.heartbeat, kept.until_ns = heartbeat, _until_ns(heartbeat, now_ns)
+        if (key, heartbeat.broker_id) in self._strangers:
+            self._strangers.move_to_end((key, heartbeat.broker_id))
+        if kept.queued_ns is None or kept.until_ns < kept.queued_ns:
+            self._queue(key, kept)
+        return True
+
     def receive(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
         """
         Takes a heartbeat, unless a newer one arrived before it.
@@ -206,8 +225,9 @@ class Heartbeats:
         Returns:
             whether this process of the broker was not alive before.
         """
-        timeout_ms = heartbeat.timeout_ms if heartbeat.timeout_ms > 0 else TIMEOUT_MS
-        until_ns = now_ns + timeout_ms * _MS
+        if self.repeat(key, heartbeat, now_ns):
+            return False
+        until_ns = _until_ns(heartbeat, now_ns)
         brokers = self._sets.setdefault(key, {})
         kept = brokers.get(heartbeat.broker_id)
         if kept is None:
@@ -217,13 +237,6 @@ class Heartbeats:
             kept = brokers[heartbeat.broker_id] = _Kept(heartbeat, until_ns)
         else:
             old, was_alive = kept.heartbeat, kept.is_alive(now_ns)
-            if was_alive and _repeats(heartbeat, kept):
-                kept.heartbeat, kept.until_ns = heartbeat, until_ns
-                if (key, heartbeat.broker_id) in self._strangers:
-                    self._strangers.move_to_end((key, heartbeat.broker_id))
-                if kept.queued_ns is None or until_ns < kept.queued_ns:
-                    self._queue(key, kept)
-                return False
             if not _replaces(heartbeat, kept, was_alive=was_alive):
                 return False
             is_new = not was_alive or old.incarnation != heartbeat.incarnation
@@ -406,6 +419,11 @@ class Heartbeats:
             self._disconnect(key, kept.heartbeat)
         if not brokers:
             self._sets.pop(key, None)
+
+
+def _until_ns(heartbeat: Heartbeat, now_ns: int) -> int:
+    timeout_ms = heartbeat.timeout_ms if heartbeat.timeout_ms > 0 else TIMEOUT_MS
+    return now_ns + timeout_ms * _MS
 
 
 def _repeats(new: Heartbeat, kept: _Kept) -> bool:

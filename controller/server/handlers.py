@@ -11,10 +11,11 @@ RMQ-R249, RMQ-R257.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache, partial
 
 from pystore.clocks import wall_ms
+from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
@@ -35,7 +36,7 @@ from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.controller_events import SettingsChanged
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
-from pystore.controller.server.heartbeat_codec import heartbeat_of
+from pystore.controller.server.heartbeat_codec import BrokerBeat, heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
@@ -72,7 +73,7 @@ _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
 
 
 @lru_cache(maxsize=4096)
-def _lease(length_ms: int, epoch: int, cluster_id: str) -> Reply:
+def _lease(length_ms: int, epoch: int, cluster_id: str) -> PreparedReply:
     """
     The answer to heartbeats, thousands of times a second.
     """
@@ -80,7 +81,7 @@ def _lease(length_ms: int, epoch: int, cluster_id: str) -> Reply:
     return PreparedReply(Reply(ext_fields=lease | cluster_id_fields(cluster_id)))
 
 
-def _no_lease(epoch: int) -> Reply:
+def _no_lease(epoch: int) -> PreparedReply:
     """
     The answer to all brokers but masters of pystore: a refusal names the epoch that it
     refuses (C0).
@@ -199,7 +200,38 @@ class Handlers:
                 # A lease now would make the next master wait for it in vain. A later
                 # mastership of the same process has one.
                 return _no_lease(beat.epoch)
-        length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
+        elif self._context.cluster_id and self._context.is_registered(
+            beat.names, beat.heartbeat.broker_id
+        ):
+            # Of a stranger no form is kept.
+            again = partial(self._beat_again, peer, beat, self._context.cluster_id)
+            peer.expect_repeats(request, beat.ends, again)
+        return self._granted(leader, beat, beat.heartbeat)
+
+    def _beat_again(
+        self,
+        peer: Connection,
+        beat: BrokerBeat,
+        cluster_id: str,
+        numbers: Sequence[int],
+    ) -> PreparedReply | None:
+        """
+        Answers a heartbeat that differs from an earlier one in the ends of its log
+        only; ``None``: it has to be decoded.
+        """
+        context, heartbeat = self._context, beat.again(numbers[1:])
+        leader = context.leader
+        if leader is None or context.cluster_id != cluster_id:
+            return None
+        if not context.liveness.repeat(beat.names, heartbeat, context.clock_ns()):
+            return None
+        self._clusters[peer] = beat.names
+        return self._granted(leader, beat, heartbeat)
+
+    def _granted(
+        self, leader: LeaderTerm, beat: BrokerBeat, heartbeat: Heartbeat
+    ) -> PreparedReply:
+        length_ms, epoch = leader.grant(beat.names, heartbeat, beat.epoch)
         if not length_ms:
             return _no_lease(beat.epoch)
         return _lease(length_ms, epoch, self._context.cluster_id)

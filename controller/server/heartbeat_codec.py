@@ -6,6 +6,7 @@ Source: formats 4.8; B9, C1; RMQ-R238, RMQ-R239.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pystore.controller.liveness.heartbeats import Heartbeat
@@ -22,6 +23,8 @@ from pystore.remoting.fields import MissingField, field_values
 __all__ = ["BrokerBeat", "heartbeat_of"]
 
 _ADDRESS_MAX = FIELD_CHARS["brokerAddr"]
+_JAVA_ENDS = "maxOffset", "confirmOffset"
+_ENDS = *_JAVA_ENDS, "pystoreFlushedEnd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,39 @@ class BrokerBeat:
     heartbeat: Heartbeat
     epoch: int
     resigned_epoch: int = -1
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """
+        The fields in which the next heartbeats of a process differ most often.
+        """
+        return _JAVA_ENDS if self.heartbeat.incarnation is None else _ENDS
+
+    def again(self, ends: Sequence[int]) -> Heartbeat:
+        """
+        Returns another heartbeat of the same process.
+
+        Args:
+            ends: the values of `ends`.
+        """
+        one = self.heartbeat
+        return Heartbeat(
+            one.broker_id,
+            one.connection,
+            one.incarnation,
+            one.boot_id,
+            None,
+            LogEnd(self.epoch, ends[0]),
+            one.flushed if one.incarnation is None else ends[-1],
+            one.priority,
+            one.is_ill,
+            one.timeout_ms,
+            one.address,
+            one.begin,
+            one.known_epoch,
+            one.known_set_epoch,
+            one.is_of_cluster,
+        )
 
 
 def heartbeat_of(

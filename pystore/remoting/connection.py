@@ -16,7 +16,7 @@ Source: formats 3.1, 3.6, client protocol 0; docs/remoting.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from mmap import mmap
@@ -30,16 +30,21 @@ from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.prepared_reply import PreparedReply
+from pystore.remoting.repeated_request import RequestForm
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
 from pystore.remoting.unread import UnreadBytes
 
-__all__ = ["Connection", "ConnectionOwner", "Handler"]
+__all__ = ["Connection", "ConnectionOwner", "Handler", "Repeats"]
 
 _OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
 
 Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
 """Answers a request; a plain function answers at once. One-way: no reply is sent."""
+
+Repeats = Callable[[Sequence[int]], PreparedReply | None]
+"""Answers a request that differs from an earlier one in numbers only: the opaque
+number, and those of some fields. ``None``: the handler has to answer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,10 @@ class Connection(asyncio.BufferedProtocol):
         self._is_retired = False
         self._is_unread = False
         self._dispatched = 0
+        self._repeated: tuple[RequestForm, Repeats, bool] | None = None
+        self._learnt: tuple[RemotingCommand, Sequence[str], Repeats] | None = None
+        # Since the last request that fitted a form.
+        self._unfit = 0
         self.peer = "a disconnected peer"
 
     @property
@@ -167,8 +176,15 @@ class Connection(asyncio.BufferedProtocol):
         """
         Handles received bytes.
         """
-        self._reader.feed(self._owner.received[:nbytes])
+        received = self._owner.received[:nbytes]
+        is_begin = not self._reader.held
+        if self._repeated is not None and is_begin and self._repeats(bytes(received)):
+            return
+        self._learnt = None
+        self._reader.feed(received)
         self._read()
+        if is_begin:
+            self._learn(received)
 
     def pause_writing(self) -> None:
         """
@@ -197,6 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
         self._owner.unread.note(self, 0)
         self._reader.drop()
+        self._repeated = self._learnt = None
         for name in list(self._timers):
             self._disarm(name)
         for waited, _ in self._waiting:
@@ -208,6 +225,57 @@ class Connection(asyncio.BufferedProtocol):
                     NoAnswer(f"{self.peer} closed the connection without an answer")
                 )
         self._owner.closed(self)
+
+    # -- repeated requests of the peer -------------------------------------------
+
+    def expect_repeats(
+        self, request: RemotingCommand, names: Sequence[str], answer: Repeats
+    ) -> None:
+        """
+        Called by a handler for its request: the next ones that differ only in their
+        numbers go to `answer` instead, without being decoded. A connection has one such
+        form of a request, the last one that was made.
+
+        Args:
+            request: of the handler.
+            names: of the fields whose numbers differ.
+            answer: receives the opaque number, and those of the names in their order.
+        """
+        count, self._unfit = self._unfit, self._unfit + 1
+        if not count & count - 1:
+            # At the powers of two: requests that never repeat cost no forms.
+            self._learnt = request, names, answer
+
+    def _learn(self, received: memoryview) -> None:
+        if self._learnt is None:
+            return
+        request, names, answer = self._learnt
+        # Of a read of several requests, or of a part of one, there is no form.
+        form = RequestForm.of(bytes(received), request, names)
+        if form is not None:
+            self._repeated = form, answer, request.is_one_way
+
+    def _repeats(self, frame: bytes) -> bool:
+        """
+        Answers a repeated request; returns whether it is one.
+        """
+        assert self._repeated
+        form, answer, is_one_way = self._repeated
+        numbers = form.numbers(frame)
+        if numbers is None or not self._writable.is_set():
+            return False
+        try:
+            reply = answer(numbers)
+        except Exception:
+            # The handler meets the same error, and its peer is told.
+            return False
+        if reply is None:
+            return False
+        self._unfit = 0
+        self._active_at = self._loop.time()
+        if not is_one_way:
+            self._transport.write(reply.frame(numbers[0]))
+        return True
 
     # -- requests of the peer --------------------------------------------------
 

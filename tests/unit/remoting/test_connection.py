@@ -5,18 +5,25 @@ One connection: both sides send requests and answers.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
-from lib.remoting.peers import ASK_BACK, ECHO, HANDLERS, HANG
+from lib.remoting.peers import ASK_BACK, BEAT, ECHO, HANDLERS, HANG, Peer
 from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.errors import InvalidError
+from pystore.remoting.codes import CommandFlag
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner
 from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.framing import encode_frame
 from pystore.remoting.limits import RemotingLimits
+from pystore.remoting.prepared_reply import PreparedReply
+from pystore.remoting.repeated_request import RequestForm
 from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
 
 
 async def pair(limits: RemotingLimits | None = None) -> tuple[Connection, Connection]:
@@ -192,5 +199,159 @@ def test_unrequested_answers_are_ignored() -> None:
         here.close()
         await here.wait_closed()
         writer.close()
+
+    run(main())
+
+
+def _repeated(opaque: int, end: int, name: str = "n") -> RemotingCommand:
+    return RemotingCommand(
+        BEAT, opaque, ext_fields={"name": name, "end": str(end)}, version=3
+    )
+
+
+class _Repeating:
+    """
+    A server whose handler expects repeats, and one connection to it, byte by byte.
+
+    Attributes:
+        handled: the requests that were decoded for the handler.
+        numbers: of those that were not.
+        reply: to these; ``None``: the handler is wanted.
+        said: lines for people.
+    """
+
+    def __init__(self) -> None:
+        self.handled: list[RemotingCommand] = []
+        self.numbers: list[list[int]] = []
+        self.reply: PreparedReply | None = PreparedReply(Reply(7))
+        self.said: list[str] = []
+
+    def _handle(self, request: RemotingCommand, peer: Connection) -> Reply:
+        self.handled.append(request)
+        peer.expect_repeats(request, ["end"], self._again)
+        return Reply()
+
+    def _again(self, numbers: Sequence[int]) -> PreparedReply | None:
+        self.numbers.append(list(numbers))
+        if numbers[1] == 666:
+            raise LookupError("no such end")
+        return self.reply
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Peer]:
+        """
+        The connection.
+        """
+        handlers = {BEAT: self._handle, ECHO: HANDLERS[ECHO]}
+        async with RemotingServer(handlers, say=self.said.append) as server:
+            peer = Peer(*await asyncio.open_connection(*await server.start()))
+            try:
+                yield peer
+            finally:
+                peer.writer.close()
+
+
+async def _code(peer: Peer, request: RemotingCommand) -> tuple[int, int]:
+    answer = await peer.ask(request)
+    assert answer is not None
+    return answer.opaque, answer.code
+
+
+def test_a_request_that_differs_in_numbers_only_is_not_decoded_again() -> None:
+    """
+    Others are, in between and in pieces, and the answers keep their order.
+    """
+
+    async def main() -> None:
+        it = _Repeating()
+        async with it.running() as peer:
+            assert (1, 0) == await _code(peer, _repeated(1, 10))
+            assert (2, 7) == await _code(peer, _repeated(2, 2000))
+            assert (3, 0) == await _code(peer, RemotingCommand(ECHO, 3))
+            assert (4, 7) == await _code(peer, _repeated(4, 0))
+            assert [[2, 2000], [4, 0]] == it.numbers
+            # Several in one piece, and one in two pieces.
+            first, second = (encode_frame(_repeated(one, 5)) for one in (5, 6))
+            peer.writer.write(first + second[:9])
+            answer = await peer.receive()
+            assert answer is not None
+            assert (5, 0) == (answer.opaque, answer.code)
+            peer.writer.write(second[9:])
+            answer = await peer.receive()
+            assert answer is not None
+            assert (6, 0) == (answer.opaque, answer.code)
+            # Another request is the one that is expected from now on.
+            assert (7, 0) == await _code(peer, _repeated(7, 5, "other"))
+            assert (8, 7) == await _code(peer, _repeated(8, 6, "other"))
+            assert (9, 0) == await _code(peer, _repeated(9, 6))
+            assert [1, 5, 6, 7, 9] == [one.opaque for one in it.handled]
+
+    run(main())
+
+
+def test_a_repeat_that_is_not_answered_goes_to_the_handler() -> None:
+    """
+    Also if it raised: the handler is where errors are answered.
+    """
+
+    async def main() -> None:
+        it = _Repeating()
+        async with it.running() as peer:
+            for opaque, end, code in ((1, 1, 0), (2, 666, 0), (3, 3, 7)):
+                assert (opaque, code) == await _code(peer, _repeated(opaque, end))
+            it.reply = None
+            assert (4, 0) == await _code(peer, _repeated(4, 4))
+            assert [1, 2, 4] == [one.opaque for one in it.handled]
+            assert not it.said
+
+    run(main())
+
+
+def test_one_way_repeats_are_not_answered() -> None:
+    """
+    As the heartbeats of RocketMQ's brokers.
+    """
+
+    async def main() -> None:
+        it, sent = _Repeating(), list[int]()
+        async with it.running() as peer:
+            for opaque in (1, 2, 3):
+                sent.append(opaque)
+                request = replace(
+                    _repeated(opaque, opaque), flag=int(CommandFlag.ONE_WAY)
+                )
+                peer.writer.write(encode_frame(request))
+                await until(lambda: len(it.handled + it.numbers) == len(sent))
+            assert (4, 0) == await _code(peer, RemotingCommand(ECHO, 4))
+            assert [[2, 2], [3, 3]] == it.numbers
+
+    run(main())
+
+
+def test_requests_that_never_repeat_make_few_forms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Each would cost, and help nothing.
+    """
+    made: list[int] = []
+
+    def of(_: bytes, request: RemotingCommand, __: Sequence[str]) -> None:
+        made.append(request.opaque)
+
+    async def main() -> None:
+        it = _Repeating()
+        async with it.running() as peer:
+            with monkeypatch.context() as patched:
+                patched.setattr(RequestForm, "of", of)
+                for number in range(40):
+                    await _code(peer, _repeated(number, 1, f"n{number}"))
+            assert [0, 1, 2, 4, 8, 16, 32] == made
+            for number in range(40, 65):
+                assert (number, 0) == await _code(peer, _repeated(number, 1))
+            assert (65, 7) == await _code(peer, _repeated(65, 1))
+            # It helped, so another one gets a form at once.
+            assert (66, 0) == await _code(peer, _repeated(66, 1, "new"))
+            assert (67, 7) == await _code(peer, _repeated(67, 1, "new"))
 
     run(main())

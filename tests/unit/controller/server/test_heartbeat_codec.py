@@ -8,7 +8,7 @@ import pytest
 from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.log_end import LogBegin, LogEnd
 from pystore.controller.protocol.cluster_id import cluster_id_fields
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
@@ -90,3 +90,26 @@ def test_no_heartbeat_is_valid_for_longer_than_a_minute(asked: int) -> None:
     fields = FIELDS | {"heartbeatTimeoutMills": str(asked)}
     beat = heartbeat_of(RemotingCommand(904, ext_fields=fields), 1)
     assert 60_000 == beat.heartbeat.timeout_ms
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        None,
+        HeartbeatExtension(incarnation(3), "boot", begin=LogBegin(5, is_filling=True)),
+        HeartbeatExtension(incarnation(3), "boot", 20, "ill", 5, known_epoch=7),
+    ],
+)
+def test_the_next_heartbeat_of_a_process_has_other_ends(
+    extension: HeartbeatExtension | None,
+) -> None:
+    """And is what would be decoded with them, where the ends are told."""
+    fields = FIELDS | {"epoch": "2", "maxOffset": "30", "confirmOffset": "20"}
+    if extension is not None:
+        fields |= heartbeat_extension_fields(extension) | cluster_id_fields("a" * 32)
+    beat = heartbeat_of(RemotingCommand(904, ext_fields=fields), 9, "a" * 32)
+    ends = [100, 90, 80][: len(beat.ends)]
+    fields |= dict(zip(beat.ends, map(str, ends), strict=True))
+    next_ = heartbeat_of(RemotingCommand(904, ext_fields=fields), 9, "a" * 32)
+
+    assert next_.heartbeat == beat.again(ends)
