@@ -203,7 +203,8 @@ class Handlers:
         elif self._context.cluster_id and self._context.is_registered(
             beat.names, beat.heartbeat.broker_id
         ):
-            # Of a stranger no form is kept.
+            # A stranger is not preferred, and no form is kept of its heartbeats.
+            peer.prefer()
             again = partial(self._beat_again, peer, beat, self._context.cluster_id)
             peer.expect_repeats(request, beat.ends, again)
         return self._granted(leader, beat, beat.heartbeat)
@@ -254,6 +255,8 @@ class Handlers:
             if refused is not None:
                 return refused
         outcome = await leader.ask(names, asked.command, peer.peer)
+        if outcome.state.is_known and not isinstance(outcome.decision, Rejected):
+            peer.prefer()
         if register is not None:
             self._registered(names, register, peer, outcome)
         return answer(asked.command, outcome.decision, outcome.state)

@@ -7,7 +7,7 @@ Source: RMQ-R271.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import TypeVar
 
 from pystore.controller.model.decision import Rejected
@@ -26,6 +26,9 @@ _TOLD_EVERY_NS = 60 * 1_000_000_000
 _LASTS_NS = 4 * 1_000_000_000
 _SAME_EVERY_NS = 3600 * 1_000_000_000
 _TOLD_MAX = 1024
+_UNKNOWN_MAX = 32
+"""Refusals about sets without a record that are told in `_TOLD_EVERY_NS`: a request may
+name any set."""
 
 
 class RefusalRate:
@@ -38,18 +41,30 @@ class RefusalRate:
         self._told_ns: OrderedDict[tuple[object, ...], int] = OrderedDict()
         self._last: OrderedDict[SetKey, tuple[str, int]] = OrderedDict()
         self._own: OrderedDict[SetKey, tuple[str, int]] = OrderedDict()
+        # When each of the last ones about sets without a record was told.
+        self._unknown_ns: deque[int] = deque(maxlen=_UNKNOWN_MAX)
 
-    def is_due(self, key: SetKey, found: Rejected, requester: str, now_ns: int) -> bool:
+    def is_due(
+        self,
+        key: SetKey,
+        found: Rejected,
+        requester: str,
+        now_ns: int,
+        *,
+        is_unknown: bool = False,
+    ) -> bool:
         """
         Returns whether to tell a refusal: one a minute of each code for a broker and a
         host, and one an hour if it is the same as the last one of its set. One of a
-        command of the controller itself is told once it has lasted for some seconds.
+        command of the controller itself is told once it has lasted for some seconds. Of
+        all sets without a record a few a minute are told.
 
         Args:
             key: of the set.
             found: the refusal.
             requester: its address; empty: the controller itself.
             now_ns: boot time.
+            is_unknown: the set has no record.
         """
         reason, said_ns = self._last.get(key, ("", 0))
         if reason == found.reason and now_ns - said_ns < _SAME_EVERY_NS:
@@ -61,8 +76,17 @@ class RefusalRate:
         told_ns = self._told_ns.get(kind)
         if told_ns is not None and now_ns - told_ns < _TOLD_EVERY_NS:
             return False
+        if is_unknown and not self._tells_unknown(now_ns):
+            return False
         _keep(self._told_ns, kind, now_ns)
         _keep(self._last, key, (found.reason, now_ns))
+        return True
+
+    def _tells_unknown(self, now_ns: int) -> bool:
+        told_ns = self._unknown_ns
+        if len(told_ns) == _UNKNOWN_MAX and now_ns - told_ns[0] < _TOLD_EVERY_NS:
+            return False
+        told_ns.append(now_ns)
         return True
 
     def _lasts(self, key: SetKey, reason: str, now_ns: int) -> bool:

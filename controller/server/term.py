@@ -276,7 +276,11 @@ class LeaderTerm:
                 return
             self._refusal_rate.changed(names)
         elif not self._refusal_rate.is_due(
-            names, decision, requester, self._clock_ns()
+            names,
+            decision,
+            requester,
+            self._clock_ns(),
+            is_unknown=not outcome.state.version,
         ):
             return
         for event in set_events(

@@ -78,7 +78,7 @@ class CommandReader:
         self._header_bytes_max = header_bytes_max
         self._buffer = bytearray()
         self._start = 0
-        self._violation: RemoteViolation | None = None
+        self._violation = ""
 
     @property
     def held(self) -> int:
@@ -91,7 +91,7 @@ class CommandReader:
         """
         Adds received bytes.
         """
-        if self._violation is None:
+        if not self._violation:
             self._buffer += data
 
     def drop(self) -> None:
@@ -107,15 +107,16 @@ class CommandReader:
         Raises:
             RemoteViolation: the bytes are not a frame.
         """
-        if self._violation is not None:
-            raise RemoteViolation(str(self._violation))
+        if self._violation:
+            raise RemoteViolation(self._violation)
         if len(self._buffer) - self._start < _LENGTH.size:
             return None
         try:
             return self._take()
         except RemoteViolation as violation:
-            # The start of the next frame is unknown.
-            self._violation = violation
+            # The start of the next frame is unknown. Only the text is kept: the error
+            # refers to this object, which would live until the next collection.
+            self._violation = str(violation)
             self.drop()
             raise
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["RemotingServer"]
 
 _BACKLOG = 1024
-_ACCEPTED_AT_ONCE = 64
+_ACCEPTED_AT_ONCE = 16
 _FILES_KEPT = 320
 """Open files that are reserved for records, logs, and connections that the loop
 accepts before the limit is checked: a few turns, each with `_ACCEPTED_AT_ONCE`."""

@@ -5,17 +5,31 @@ What the daemons share: the limit of open files, the end by a signal.
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
+import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 
 from pystore.cli.lib.interrupt import service_exit_code, signals_to_handle
+from pystore.net.service_loop import ServiceLoop
 from pystore.remoting.limits import RemotingLimits
 
-__all__ = ["allow_files", "run_until_signal"]
+__all__ = ["allow_files", "run_until_signal", "serve_many"]
 
 _FILES_BESIDE = 1000
 """Open files that are not connections."""
+
+_THRESHOLDS = 5_000, 5, 200
+"""
+Of the collector: new objects before a collection of these, such collections before one
+of their survivors, and these before one of all objects. That of the objects of ten
+thousand connections stops a service for 0.1 s and more.
+"""
+
+_SWITCH_S = 0.0005
+"""How long a thread may keep another one from running. A commit gives the interpreter
+up ten times, and may wait as long each time while requests are decoded."""
 
 
 def allow_files() -> None:
@@ -33,6 +47,19 @@ def allow_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
+def serve_many() -> None:
+    """
+    Sets this process up to serve thousands of connections without long pauses: threads
+    take turns more often, and garbage is collected less often, without the objects that
+    exist already. Closed connections and answered requests need no collection, as
+    nothing of them refers to itself.
+    """
+    sys.setswitchinterval(_SWITCH_S)
+    gc.set_threshold(*_THRESHOLDS)
+    gc.collect()
+    gc.freeze()
+
+
 def run_until_signal(work: Coroutine[None, None, None]) -> int | None:
     """
     Runs the work of a daemon in an event loop of its own. A signal cancels it, and its
@@ -44,7 +71,8 @@ def run_until_signal(work: Coroutine[None, None, None]) -> int | None:
     Raises:
         BaseException: what the work raised.
     """
-    return asyncio.run(_until_signal(work))
+    with asyncio.Runner(loop_factory=ServiceLoop) as runner:
+        return runner.run(_until_signal(work))
 
 
 async def _until_signal(work: Coroutine[None, None, None]) -> int | None:

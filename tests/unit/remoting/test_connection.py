@@ -5,6 +5,8 @@ One connection: both sides send requests and answers.
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,6 +16,8 @@ from lib.remoting.peers import ASK_BACK, BEAT, ECHO, HANDLERS, HANG, Peer
 from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.errors import InvalidError
+from pystore.net.bounded_selector import EVENTS_MAX
+from pystore.net.service_loop import ServiceLoop
 from pystore.remoting.codes import CommandFlag
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner
@@ -355,3 +359,70 @@ def test_requests_that_never_repeat_make_few_forms(
             assert (67, 7) == await _code(peer, _repeated(67, 1, "new"))
 
     run(main())
+
+
+def test_closed_connections_are_freed_without_a_collection() -> None:
+    """
+    Also those that sent no frame: of thousands of strangers the garbage would be much,
+    and a collection of all objects stops a server for long.
+    """
+    opened: list[weakref.ref[object]] = []
+
+    def note(connection: Connection) -> None:
+        opened.append(weakref.ref(connection))
+        opened.append(weakref.ref(connection._transport))
+
+    async def main() -> None:
+        async with RemotingServer(HANDLERS, opened=note) as server:
+            address = await server.start()
+            for sent in (b"", bytes(100), encode_frame(_repeated(1, 1)), b"\0\0\1"):
+                for _ in range(5):
+                    peer = Peer(*await asyncio.open_connection(*address))
+                    peer.writer.write(sent)
+                    if sent[:1] == b"\0" and len(sent) == 100:
+                        assert await peer.receive() is None
+                    await until(lambda: server.connections or opened[-1]() is None)
+                    peer.writer.close()
+                    await until(lambda: not server.connections)
+            assert 40 == len(opened)
+            await until(lambda: not any(one() for one in opened))
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(main())
+    finally:
+        gc.enable()
+
+
+def test_a_preferred_peer_is_read_before_others() -> None:
+    """
+    However many others have sent their requests before.
+    """
+    order: list[int] = []
+
+    def handle(request: RemotingCommand, peer: Connection) -> Reply:
+        order.append(request.opaque)
+        if request.opaque == 0:
+            peer.prefer()
+        return Reply()
+
+    async def main() -> None:
+        async with RemotingServer({BEAT: handle}) as server:
+            address = await server.start()
+            count = 3 * EVENTS_MAX
+            peers = [
+                Peer(*await asyncio.open_connection(*address)) for _ in range(count)
+            ]
+            await until(lambda: len(server.connections) == count)
+            known = peers[-1]
+            await known.ask(RemotingCommand(BEAT, 0))
+            for opaque, peer in enumerate(peers, 1):
+                peer.writer.write(encode_frame(RemotingCommand(BEAT, opaque)))
+            await until(lambda: len(order) == 1 + count)
+            assert order.index(count) <= EVENTS_MAX
+            for peer in peers:
+                peer.writer.close()
+
+    with asyncio.Runner(loop_factory=ServiceLoop) as runner:
+        runner.run(main())

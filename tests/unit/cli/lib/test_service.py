@@ -5,13 +5,16 @@ What the daemons share.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 import signal
+import sys
 
 import pytest
 
-from pystore.cli.lib.service import allow_files, run_until_signal
+from pystore.cli.lib.service import allow_files, run_until_signal, serve_many
+from pystore.net.service_loop import ServiceLoop
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,34 @@ def test_the_limit_of_open_files_never_falls() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
 
     assert resource.RLIM_INFINITY in (before, after) or before <= after
+
+
+def test_a_service_of_many_does_not_collect_what_it_has_each_second() -> None:
+    """
+    A collection of all objects stops it for the longer, the more connections it has.
+    """
+    thresholds, switch_s = gc.get_threshold(), sys.getswitchinterval()
+    try:
+        serve_many()
+        new, young, old = gc.get_threshold()
+        assert new * young <= 25_000
+        assert new * young * old >= 1_000_000
+        assert 10_000 < gc.get_freeze_count()
+        assert sys.getswitchinterval() < switch_s
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(switch_s)
+
+
+def test_a_service_has_a_loop_with_short_turns() -> None:
+    """
+    However many connections are ready.
+    """
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def work() -> None:
+        loops.append(asyncio.get_running_loop())
+
+    run_until_signal(work())
+    assert [ServiceLoop] == [type(one) for one in loops]

@@ -33,6 +33,7 @@ from pystore.records.ops import Put
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
 from pystore.remoting.controller_bodies import encode_broker_names
 from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
@@ -516,5 +517,36 @@ def test_heartbeats_are_decoded_where_more_than_a_lease_depends_on_them(
             context.leader = None
             await broker.beat()
             assert 5 == beats.decoded
+
+    run(main())
+
+
+def test_peers_that_speak_for_a_known_set_are_preferred(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Their heartbeats and commits do not wait for those of strangers.
+    """
+    preferred: list[Connection] = []
+
+    def prefer(connection: Connection) -> None:
+        preferred.append(connection)
+
+    monkeypatch.setattr(Connection, "prefer", prefer)
+
+    async def main() -> None:
+        async with running() as at:
+            broker, stranger = SpokenBroker(at, 1), SpokenBroker(at, 2)
+            await broker.join()
+            context = at.controller.context
+            [beat] = context.liveness.alive(("cluster", "set"), context.clock_ns())
+            known = context.connections[beat.connection]
+            assert {known} == {*preferred}
+            preferred.clear()
+            await stranger.beat()
+            assert ResponseCode.SUCCESS != await stranger.register()
+            asked = GetNextBrokerIdRequest("cluster", "other")
+            await at.ask(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, asked)
+            assert not preferred
 
     run(main())

@@ -111,3 +111,21 @@ def test_made_up_sets_take_no_memory() -> None:
         rate.is_due(("c", f"b{number}"), _refused("no"), "h:1", 0)
 
     assert len(rate._told_ns) == len(rate._last) == 1024
+
+
+def test_refusals_about_any_names_are_told_a_few_times_a_minute() -> None:
+    """
+    A stranger may name a new set in each request; those of known sets are told.
+    """
+    rate = RefusalRate()
+
+    def told(first: int, at: int) -> int:
+        return sum(
+            rate.is_due(("c", f"b{number}"), _refused("no"), "h:1", at, is_unknown=True)
+            for number in range(first, first + 1000)
+        )
+
+    assert 32 == told(0, 0)
+    assert 0 == told(1000, 60 * SECOND - 1)
+    assert rate.is_due(("c", "known"), _refused("no"), "h:1", SECOND)
+    assert 32 == told(2000, 60 * SECOND)
