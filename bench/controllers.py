@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,16 @@ class Controller:
         Processor time so far, of all threads, in seconds.
         """
         return processor_s(self.pid)
+
+    def waits_s(self) -> dict[str, float]:
+        """
+        How long each of its threads was ready so far, and had no processor, in seconds.
+        """
+        found = {}
+        for path in Path(f"/proc/{self.pid}/task").glob("*/schedstat"):
+            with suppress(OSError):  # the thread has ended
+                found[path.parent.name] = int(path.read_text().split()[1]) / 1e9
+        return found
 
     def memory_bytes(self) -> int:
         """

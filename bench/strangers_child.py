@@ -8,6 +8,7 @@ Usage: strangers_child.py HOST:PORT COUNT; then it executes commands (`child.py`
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 import sys
 import threading
@@ -31,6 +32,7 @@ from pystore.remoting.framing import encode_frame
 
 __all__ = ["Strangers"]
 
+_NICE = 10
 _TICK_S = 0.01
 _RATE = 1000  # connections, or requests, in a second
 _CONNECTING = 200
@@ -149,6 +151,8 @@ def main() -> None:
     Executes commands.
     """
     address, total = sys.argv[1:]
+    # Strangers have machines of their own.
+    os.nice(_NICE)
     strangers = Strangers(address, int(total))
     serve({"visit": strangers.visit})
 
