@@ -11,18 +11,14 @@ RMQ-R249, RMQ-R257.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Mapping
 
 from pystore.clocks import wall_ms
-from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.events import MasterElected
-from pystore.controller.model.limits import CONNECTION_BROKERS_MAX, check_fields
+from pystore.controller.model.limits import check_fields
 from pystore.controller.model.state import SetKey
-from pystore.controller.protocol.cluster_id import cluster_id_fields
-from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.controller.protocol.server_codec_answers import (
     answer,
@@ -36,10 +32,9 @@ from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.controller_events import SettingsChanged
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
-from pystore.controller.server.heartbeat_codec import BrokerBeat, heartbeat_of
+from pystore.controller.server.heartbeat_answers import HeartbeatAnswers
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
-from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.set_transfer import SetTransfer
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
@@ -55,38 +50,19 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoRequest,
 )
 from pystore.remoting.dispatch import Handling
-from pystore.remoting.fields import MissingField, decode_fields, encode_fields
+from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.operator_headers import (
     BrokerSetEventsRequest,
     DescribeBrokerSetRequest,
     ElectUncleanRequest,
 )
-from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.reply import Reply
-from pystore.replicaset import Member
 from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = ["Handlers"]
 
 _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
 """Settings that RocketMQ does not allow to change."""
-
-
-@lru_cache(maxsize=4096)
-def _lease(length_ms: int, epoch: int, cluster_id: str) -> PreparedReply:
-    """
-    The answer to heartbeats, thousands of times a second.
-    """
-    lease = lease_fields(LeaseGrant(length_ms, epoch))
-    return PreparedReply(Reply(ext_fields=lease | cluster_id_fields(cluster_id)))
-
-
-def _no_lease(epoch: int) -> PreparedReply:
-    """
-    The answer to all brokers but masters of pystore: a refusal names the epoch that it
-    refuses (C0).
-    """
-    return _lease(0, epoch, "")
 
 
 _Handle = Callable[[RemotingCommand, Connection], Handling]
@@ -119,6 +95,9 @@ class Handlers:
         self._clusters: dict[Connection, SetKey] = {}
         self._new_cluster = new_cluster
         self._cluster = ClusterCheck(context, new_cluster)
+        self._beats = HeartbeatAnswers(
+            context, self._cluster, new_cluster, self._numbers, self._clusters
+        )
         self._sets = SetTransfer(context, new_cluster, self._leading)
 
     def table(self) -> Mapping[int, Handler]:
@@ -140,7 +119,7 @@ class Handlers:
         }
         own |= dict.fromkeys(COMMANDS, self._command)
         led = {code: self._cluster.checked(_refusing(one)) for code, one in own.items()}
-        return {RequestCode.BROKER_HEARTBEAT: self._beat, **led}
+        return {RequestCode.BROKER_HEARTBEAT: self._beats.answer, **led}
 
     def opened(self, connection: Connection) -> None:
         """
@@ -161,81 +140,6 @@ class Handlers:
         if number is not None:
             for names, broker_id in self._context.liveness.close(number):
                 self._deaths.suspect(names, broker_id)
-
-    def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
-        check_fields(request.ext_fields)
-        refused = self._cluster.refusal(request, peer)
-        if refused is not None:
-            return refused
-        number = self._numbers[peer]
-        beat = heartbeat_of(request, number, self._context.cluster_id)
-        if self._clusters.get(peer) != beat.names:
-            # The first heartbeat of the connection: the names must fit a key.
-            set_key(*beat.names)
-            self._clusters[peer] = beat.names
-        if not self._context.liveness.has_room(
-            number, beat.names, beat.heartbeat.broker_id
-        ):
-            raise MissingField(
-                f"this connection carries the heartbeats of {CONNECTION_BROKERS_MAX} "
-                "brokers, as many as it may",
-                ResponseCode.CONTROLLER_INVALID_REQUEST,
-            )
-        is_new = self._context.liveness.receive(
-            beat.names, beat.heartbeat, self._context.clock_ns()
-        )
-        if not self._context.cluster_id:
-            self._new_cluster.note_broker(
-                beat.names, beat.heartbeat.broker_id, peer.peer
-            )
-        leader = self._context.leader
-        if leader is None:
-            return _no_lease(beat.epoch)
-        if is_new:
-            leader.check_soon(beat.names)
-        if beat.resigned_epoch >= 0:
-            member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
-            leader.resign(beat.names, member, beat.resigned_epoch)
-            if beat.resigned_epoch >= beat.epoch:
-                # A lease now would make the next master wait for it in vain. A later
-                # mastership of the same process has one.
-                return _no_lease(beat.epoch)
-        elif self._context.cluster_id and self._context.is_registered(
-            beat.names, beat.heartbeat.broker_id
-        ):
-            # A stranger is not preferred, and no form is kept of its heartbeats.
-            peer.prefer()
-            again = partial(self._beat_again, peer, beat, self._context.cluster_id)
-            peer.expect_repeats(request, beat.ends, again)
-        return self._granted(leader, beat, beat.heartbeat)
-
-    def _beat_again(
-        self,
-        peer: Connection,
-        beat: BrokerBeat,
-        cluster_id: str,
-        numbers: Sequence[int],
-    ) -> PreparedReply | None:
-        """
-        Answers a heartbeat that differs from an earlier one in the ends of its log
-        only; ``None``: it has to be decoded.
-        """
-        context, heartbeat = self._context, beat.again(numbers[1:])
-        leader = context.leader
-        if leader is None or context.cluster_id != cluster_id:
-            return None
-        if not context.liveness.repeat(beat.names, heartbeat, context.clock_ns()):
-            return None
-        self._clusters[peer] = beat.names
-        return self._granted(leader, beat, heartbeat)
-
-    def _granted(
-        self, leader: LeaderTerm, beat: BrokerBeat, heartbeat: Heartbeat
-    ) -> PreparedReply:
-        length_ms, epoch = leader.grant(beat.names, heartbeat, beat.epoch)
-        if not length_ms:
-            return _no_lease(beat.epoch)
-        return _lease(length_ms, epoch, self._context.cluster_id)
 
     async def _command(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()

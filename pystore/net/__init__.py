@@ -1,3 +1,3 @@
 """
-Network addresses and the one receive buffer of a server.
+Network addresses, the one receive buffer of a server, the event loop of a service.
 """

@@ -230,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
         # The transport of asyncio refers to itself by this method. Without it a closed
         # connection is freed at once, and not by the next collection: of thousands of
         # strangers there would be many, each as long as all connections are many.
-        vars(self._transport).pop("_read_ready_cb", None)
+        getattr(self._transport, "__dict__", {}).pop("_read_ready_cb", None)
         for name in list(self._timers):
             self._disarm(name)
         for waited, _ in self._waiting:

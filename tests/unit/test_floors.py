@@ -128,6 +128,7 @@ RIM = {
     "pystore.ha.slave.transport",
     "pystore.ha.status_client",
     "pystore.net.receiver",
+    "pystore.net.service_loop",
     "pystore.records.leadership",
     "pystore.records.lmdb_environment",
     "pystore.records.lmdb_owners",

@@ -4,9 +4,6 @@ The answers to brokers and administrators.
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import move, run, until
 
@@ -16,14 +13,11 @@ from pystore.controller.model.limits import (
     REQUEST_BYTES_MAX,
     STRANGERS_MAX,
 )
-from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.state import SetState
 from pystore.controller.protocol.server_codec import COMMANDS
-from pystore.controller.server import handlers as handlers_module
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.handlers import Handlers
-from pystore.controller.server.heartbeat_codec import BrokerBeat, heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
@@ -33,7 +27,6 @@ from pystore.records.ops import Put
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection
 from pystore.remoting.controller_bodies import encode_broker_names
 from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
@@ -42,7 +35,6 @@ from pystore.remoting.controller_headers import (
     ElectMasterRequest,
     GetNextBrokerIdRequest,
     GetReplicaInfoRequest,
-    RegisterBrokerToControllerRequest,
 )
 from pystore.remoting.errors import NoAnswer
 from pystore.remoting.operator_headers import (
@@ -384,169 +376,5 @@ def test_an_error_of_the_sink_of_events_fails_no_request() -> None:
             assert not answer.code
             told = await context.leader.history.read(("cluster", "set"))
             assert b"broker 1 registered" in b"".join(told)
-
-    run(main())
-
-
-class _Beats:
-    """
-    Counts the heartbeats that are decoded.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.decoded = 0
-
-        def counted(*args: Any) -> BrokerBeat:
-            self.decoded += 1
-            return heartbeat_of(*args)
-
-        monkeypatch.setattr(handlers_module, "heartbeat_of", counted)
-
-
-def test_the_next_heartbeats_of_a_registered_broker_are_not_decoded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """
-    They count as any: with the end of the log, the lease and the time that they are
-    valid. One that tells anything else is decoded.
-    """
-
-    async def main() -> None:
-        async with running() as at:
-            broker = SpokenBroker(at, 1)
-            await broker.join()
-            await broker.elect()
-            await broker.beat(1)
-            context = at.controller.context
-            beats = _Beats(monkeypatch)
-            for end in (5, 123_456, 0):
-                move(9_000)
-                broker.end = end
-                grant = await broker.beat(1)
-                assert (8_181, 1) == (grant.length_ms, grant.epoch)
-                now_ns = context.clock_ns()
-                last = context.liveness.last_heartbeats(("cluster", "set"), now_ns)
-                assert LogEnd(1, end) == last[1].position
-            assert 0 == beats.decoded
-            # A silence, another epoch, and a resignation.
-            move(11_000)
-            assert 0 < (await broker.beat(1)).length_ms
-            assert 1 == beats.decoded
-            assert 0 == (await broker.beat(2)).length_ms
-            assert 0 == (await broker.beat(2)).length_ms
-            assert 2 == beats.decoded
-            assert 0 == (await broker.beat(1, resigned_epoch=1)).length_ms
-            assert 0 == (await broker.beat(1, resigned_epoch=1)).length_ms
-            assert 4 == beats.decoded
-
-    run(main())
-
-
-def test_a_repeated_heartbeat_says_whose_requests_follow(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """
-    A connection that carries brokers of two sets of one name: a request without a
-    cluster means the set of the last heartbeat.
-    """
-
-    async def main() -> None:
-        async with running() as at:
-            for cluster in ("one", "two"):
-                address = f"{cluster}:1"
-                for code, header in (
-                    (
-                        RequestCode.CONTROLLER_APPLY_BROKER_ID,
-                        ApplyBrokerIdRequest(cluster, "set", 1, f"{address};1"),
-                    ),
-                    (
-                        RequestCode.CONTROLLER_REGISTER_BROKER,
-                        RegisterBrokerToControllerRequest(cluster, "set", 1, address),
-                    ),
-                    (
-                        RequestCode.BROKER_HEARTBEAT,
-                        BrokerHeartbeat(1, cluster, address, "set"),
-                    ),
-                    (
-                        RequestCode.CONTROLLER_ELECT_MASTER,
-                        ElectMasterRequest(cluster, "set", 1),
-                    ),
-                ):
-                    answer = await at.ask(code, header)
-                    assert ResponseCode.SUCCESS == answer.code, (code, answer)
-            beats = _Beats(monkeypatch)
-            async with RemotingClient() as client:
-                for number in range(40):
-                    cluster = ("one", "two")[number % 2]
-                    header = BrokerHeartbeat(1, cluster, f"{cluster}:1", "set")
-                    code = RequestCode.BROKER_HEARTBEAT
-                    await at.ask(code, header, client=client)
-                    code = RequestCode.CONTROLLER_GET_REPLICA_INFO
-                    asked = GetReplicaInfoRequest("set")
-                    answer = await at.ask(code, asked, client=client)
-                    assert f"{cluster}:1" == answer.ext_fields["masterAddress"]
-            assert 20 <= beats.decoded < 40
-
-    run(main())
-
-
-def test_heartbeats_are_decoded_where_more_than_a_lease_depends_on_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """
-    Those of a stranger, and those that another record store, or none, would refuse.
-    """
-
-    async def main() -> None:
-        async with running() as at:
-            broker, stranger = SpokenBroker(at, 1), SpokenBroker(at, 2)
-            await broker.join()
-            await broker.beat()
-            beats = _Beats(monkeypatch)
-            for _ in range(3):
-                await stranger.beat()
-            assert 3 == beats.decoded
-            await broker.beat()
-            assert 3 == beats.decoded
-            context = at.controller.context
-            context.cluster_id = "f" * 32
-            await broker.beat()
-            assert 4 == beats.decoded
-            await broker.beat()
-            assert 4 == beats.decoded
-            context.leader = None
-            await broker.beat()
-            assert 5 == beats.decoded
-
-    run(main())
-
-
-def test_peers_that_speak_for_a_known_set_are_preferred(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """
-    Their heartbeats and commits do not wait for those of strangers.
-    """
-    preferred: list[Connection] = []
-
-    def prefer(connection: Connection) -> None:
-        preferred.append(connection)
-
-    monkeypatch.setattr(Connection, "prefer", prefer)
-
-    async def main() -> None:
-        async with running() as at:
-            broker, stranger = SpokenBroker(at, 1), SpokenBroker(at, 2)
-            await broker.join()
-            context = at.controller.context
-            [beat] = context.liveness.alive(("cluster", "set"), context.clock_ns())
-            known = context.connections[beat.connection]
-            assert {known} == {*preferred}
-            preferred.clear()
-            await stranger.beat()
-            assert ResponseCode.SUCCESS != await stranger.register()
-            asked = GetNextBrokerIdRequest("cluster", "other")
-            await at.ask(RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, asked)
-            assert not preferred
 
     run(main())
