@@ -13,7 +13,7 @@ import click
 
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
-from pystore.cli.lib.service import allow_files, run_until_signal, serve_many
+from pystore.cli.lib.service import allow_files, many_peers, run_until_signal
 from pystore.controller.server.config import (
     ConfigFile,
     ControllerConfig,
@@ -113,12 +113,11 @@ def controller(config: Path | None, **options: str | None) -> int:
     node = Controller(settings, open_store, lines.say, tell=lines.tell, end=end)
 
     def ready(address: str) -> None:
-        serve_many()
         click.echo(f"pystore controller listens on {address}")
         if node.names.address:
             click.echo(f"pystore name server listens on {node.names.address}")
 
-    with lines:
+    with lines, many_peers():
         code = run_until_signal(node.run(ready))
     return DONE if code is None else code
 

@@ -8,14 +8,14 @@ import asyncio
 import gc
 import resource
 import sys
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 
 from pystore.cli.lib.interrupt import service_exit_code, signals_to_handle
 from pystore.net.service_loop import ServiceLoop
 from pystore.remoting.limits import RemotingLimits
 
-__all__ = ["allow_files", "run_until_signal", "serve_many"]
+__all__ = ["allow_files", "many_peers", "run_until_signal"]
 
 _FILES_BESIDE = 1000
 """Open files that are not connections."""
@@ -47,17 +47,25 @@ def allow_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def serve_many() -> None:
+@contextmanager
+def many_peers() -> Iterator[None]:
     """
-    Sets this process up to serve thousands of connections without long pauses: threads
-    take turns more often, and garbage is collected less often, without the objects that
-    exist already. Closed connections and answered requests need no collection, as
-    nothing of them refers to itself.
+    Lets this process serve thousands of connections without long pauses as long as the
+    block runs: threads take turns more often, and garbage is collected less often,
+    without the objects that exist already. Closed connections and answered requests
+    need no collection, as nothing of them refers to itself.
     """
+    switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_S)
     gc.set_threshold(*_THRESHOLDS)
     gc.collect()
     gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(switch_s)
 
 
 def run_until_signal(work: Coroutine[None, None, None]) -> int | None:

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from pystore.cli.lib.service import allow_files, run_until_signal, serve_many
+from pystore.cli.lib.service import allow_files, many_peers, run_until_signal
 from pystore.net.service_loop import ServiceLoop
 
 
@@ -88,16 +88,14 @@ def test_a_service_of_many_does_not_collect_what_it_has_each_second(
     set_to: list[tuple[int, ...]] = []
     monkeypatch.setattr(gc, "set_threshold", lambda *some: set_to.append(some))
     switch_s = sys.getswitchinterval()
-    try:
-        serve_many()
-        [(new, young, old)] = set_to
-        assert new * young <= 25_000
-        assert new * young * old >= 1_000_000
+    with many_peers():
         assert 10_000 < gc.get_freeze_count()
         assert sys.getswitchinterval() < switch_s
-    finally:
-        gc.unfreeze()
-        sys.setswitchinterval(switch_s)
+    (new, young, old), _ = set_to
+    assert new * young <= 25_000
+    assert new * young * old >= 1_000_000
+    assert (gc.get_threshold(), switch_s) == (set_to[1], sys.getswitchinterval())
+    assert 0 == gc.get_freeze_count()
 
 
 def test_a_service_has_a_loop_with_short_turns() -> None:
