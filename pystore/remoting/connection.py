@@ -40,6 +40,9 @@ __all__ = ["Connection", "ConnectionOwner", "Handler", "Repeats"]
 
 _OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
+_BEGIN_BYTES_MAX = 16 << 10
+"""Read at the begin of a frame, before its length is checked: most frames are shorter,
+and of a frame that is too long no more is copied."""
 
 Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
 """Answers a request; a plain function answers at once. One-way: no reply is sent."""
@@ -62,6 +65,7 @@ class ConnectionOwner:
         closed: called with it once, whichever side closed it.
         running: the pending handlers.
         received: the receive buffer: the loop reads from one connection at a time.
+        begin: a part of it, for the begin of a frame.
         unread: the bytes of incomplete requests.
         violations: the lines about bytes that are no frame.
     """
@@ -76,11 +80,13 @@ class ConnectionOwner:
         # It takes no memory before the first read: a question may be refused.
         default_factory=lambda: memoryview(mmap(-1, _RECEIVED_BYTES_MAX))
     )
+    begin: memoryview = field(init=False)
     unread: UnreadBytes[Connection] = field(init=False)
     violations: LineRate = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "violations", LineRate(self.say))
+        object.__setattr__(self, "begin", self.received[:_BEGIN_BYTES_MAX])
         limits = self.limits
         count = max(limits.unread_bytes_max, 2 * limits.received_bytes_max)
         object.__setattr__(self, "unread", UnreadBytes(count))
@@ -183,7 +189,7 @@ class Connection(asyncio.BufferedProtocol):
         Returns the shared receive buffer: a new buffer for each read would cost more
         than the heartbeat in it.
         """
-        return self._owner.received
+        return self._owner.received if self._reader.held else self._owner.begin
 
     def buffer_updated(self, nbytes: int) -> None:
         """

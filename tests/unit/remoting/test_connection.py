@@ -22,7 +22,7 @@ from pystore.remoting.codes import CommandFlag
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner
 from pystore.remoting.errors import NoAnswer, NotSent
-from pystore.remoting.framing import encode_frame
+from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.repeated_request import RequestForm
@@ -426,3 +426,36 @@ def test_a_preferred_peer_is_read_before_others() -> None:
 
     with asyncio.Runner(loop_factory=ServiceLoop) as runner:
         runner.run(main())
+
+
+def test_little_of_a_frame_is_read_before_its_length_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Thousands of strangers may begin requests of 15 MB, and send as much as is taken.
+    """
+    fed: list[int] = []
+    feed = CommandReader.feed
+
+    def counted(reader: CommandReader, data: memoryview) -> None:
+        fed.append(len(data))
+        feed(reader, data)
+
+    async def main() -> None:
+        async with RemotingServer(HANDLERS) as server:
+            address = await server.start()
+            one, other = [
+                Peer(*await asyncio.open_connection(*address)) for _ in range(2)
+            ]
+            request = RemotingCommand(ECHO, 1, body=bytes(1 << 20))
+            assert (1, 0) == await _code(one, request)
+            monkeypatch.setattr(CommandReader, "feed", counted)
+            one.writer.write((20 << 20).to_bytes(4) + bytes(1 << 20))
+            other.writer.write((20 << 20).to_bytes(4) + bytes(1 << 20))
+            await until(lambda: not server.connections)
+            assert 2 == len(fed)
+            assert max(fed) <= 16 << 10
+            for peer in (one, other):
+                peer.writer.transport.abort()
+
+    run(main())
