@@ -24,6 +24,7 @@ from typing import cast
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.net.service_loop import ServiceLoop
+from pystore.remoting.backlog import Backlog
 from pystore.remoting.codes import VERSION, CommandFlag, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.dispatch import Handling, begin, finish
@@ -66,6 +67,7 @@ class ConnectionOwner:
         running: the pending handlers.
         received: the receive buffer: the loop reads from one connection at a time.
         begin: a part of it, for the begin of a frame.
+        backlog: those with more commands than they may have carried out at once.
         unread: the bytes of incomplete requests.
         violations: the lines about bytes that are no frame.
     """
@@ -81,11 +83,13 @@ class ConnectionOwner:
         default_factory=lambda: memoryview(mmap(-1, _RECEIVED_BYTES_MAX))
     )
     begin: memoryview = field(init=False)
+    backlog: Backlog[Connection] = field(init=False)
     unread: UnreadBytes[Connection] = field(init=False)
     violations: LineRate = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "violations", LineRate(self.say))
+        object.__setattr__(self, "backlog", Backlog[Connection](Connection.read_more))
         object.__setattr__(self, "begin", self.received[:_BEGIN_BYTES_MAX])
         limits = self.limits
         count = max(limits.unread_bytes_max, 2 * limits.received_bytes_max)
@@ -132,7 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
         self._is_retired = False
-        self._is_unread = False
+        self._is_unread = self._is_known = False
         self._dispatched = 0
         self._repeated: tuple[RequestForm, Repeats, bool] | None = None
         self._learnt: tuple[RemotingCommand, Sequence[str], Repeats] | None = None
@@ -166,6 +170,7 @@ class Connection(asyncio.BufferedProtocol):
         Reads from this peer before others that are not preferred: it is known. In the
         loop of a service, and until the next pause in reading. Idempotent.
         """
+        self._is_known = True
         if isinstance(self._loop, ServiceLoop) and not self.is_closed:
             self._loop.prefer(self.descriptor)
 
@@ -201,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._learnt = None
         self._reader.feed(received)
-        self._read()
+        self.read_more()
         if is_begin:
             self._learn(received)
 
@@ -219,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._disarm("send")
         self._writable.set()
-        self._read()
+        self.read_more()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """
@@ -302,7 +307,10 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- requests of the peer --------------------------------------------------
 
-    def _read(self) -> None:
+    def read_more(self) -> None:
+        """
+        Carries out the next commands that were received, in its turn (`Backlog`).
+        """
         count = self._dispatched
         self._read_requests()
         if self._reader.held or self._is_unread:
@@ -333,7 +341,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _read_requests(self) -> None:
         try:
-            for _ in range(self._owner.limits.requests_max):
+            for _ in range(self._owner.limits.row_max):
                 if self.is_closed or not self._may_read():
                     break
                 command = self._reader.take()
@@ -345,7 +353,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._dispatch(command)
             else:
                 # Other connections have their turn now.
-                self._loop.call_soon(self._read)
+                self._read_later()
         except RemoteViolation as violation:
             # The rest of the stream cannot be decoded.
             line = f"connection to {self.peer} closed: it sent {violation}"
@@ -354,6 +362,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_closed:
             self._transport.pause_reading()
+
+    def _read_later(self) -> None:
+        self._owner.backlog.add(self, self._loop.call_soon, is_known=self._is_known)
 
     def _may_read(self) -> bool:
         limits = self._owner.limits
@@ -416,7 +427,10 @@ class Connection(asyncio.BufferedProtocol):
             waited, request = self._waiting.pop(0)
             self._waiting_bytes -= _size(request)
             self._start(waited, request)
-        self._read()
+        if self._reader.held:
+            self._read_later()
+        else:
+            self.read_more()
 
     def _say(self, line: str) -> None:
         self._owner.say(f"{self.peer}, {line}")

@@ -24,8 +24,8 @@ class RemotingLimits:
         received_bytes_max: the longest frame that is read.
         header_bytes_max: the longest header that is read.
         write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
-        requests_max: of one peer at once; more wait. Also the number of commands that
-            are read from one peer before the others have their turn.
+        requests_max: of one peer at once; more wait.
+        row_max: commands of one peer before the others have their turn.
         unread_bytes_max: received bytes of incomplete requests, of all peers; at least
             two of the longest frames. Beyond it the connection is closed whose request
             is incomplete for the longest time.
@@ -52,6 +52,7 @@ class RemotingLimits:
     header_bytes_max: int = HEADER_BYTES_MAX
     write_bytes_max: int = 64 << 10
     requests_max: int = 64
+    row_max: int = 8
     unread_bytes_max: int = 8 << 20
     waiting_max: int = 1024
     waiting_bytes_max: int = 1 << 20

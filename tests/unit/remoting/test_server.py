@@ -134,7 +134,7 @@ def test_a_busy_peer_takes_turns_with_others() -> None:
     """
 
     async def main() -> None:
-        async with serving(RemotingLimits(requests_max=2)) as talk:
+        async with serving(RemotingLimits(row_max=2)) as talk:
             peer = await talk.connect()
             frames = [encode_frame(RemotingCommand(BEAT, one)) for one in range(5)]
             peer.writer.write(b"".join(frames))
@@ -171,8 +171,9 @@ def test_heartbeats_are_served_while_as_many_requests_run_as_may() -> None:
     """
 
     async def main() -> None:
-        async with serving() as talk:
-            limits = RemotingLimits()
+        # None of them may end before the last one began, on a slow machine either.
+        limits = RemotingLimits(request_timeout_ms=600_000, close_timeout_ms=1)
+        async with serving(limits) as talk:
             assert 4096 == limits.running_max
             for _ in range(limits.running_max // limits.requests_max):
                 other = await talk.connect()
