@@ -147,11 +147,7 @@ class Handlers:
         names = self._resolved(leader, asked, peer)
         register = asked.command if isinstance(asked.command, Register) else None
         if register is not None and not self._may_register(names, register, peer):
-            return Reply(
-                ResponseCode.CONTROLLER_INVALID_REQUEST,
-                f"broker {register.broker_id}: a later process of this broker is "
-                "connected",
-            )
+            return _late(register.broker_id, peer)
         if not self._context.cluster_id:
             if register is not None:
                 self._new_cluster.note_broker(names, register.broker_id, peer.peer)
@@ -351,6 +347,20 @@ class Handlers:
                 f"{', '.join(sorted(clusters))}: name one of them"
             )
         return (clusters[0] if clusters else ""), name
+
+
+def _late(broker_id: int, peer: Connection) -> Reply:
+    """
+    Refuses the registration of a process before the present one, and ends the
+    connection: a process that is not dead, as the original of a copy that ran while it
+    was paused, connects again, and is judged as any other.
+    """
+    peer.retire()
+    return Reply(
+        ResponseCode.CONTROLLER_INVALID_REQUEST,
+        f"broker {broker_id}: a later process of this broker has connected: this "
+        "connection is closed, and the process that uses it has to connect again",
+    )
 
 
 def _absent(name: str) -> Reply:

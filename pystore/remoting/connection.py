@@ -431,6 +431,7 @@ class Connection(asyncio.BufferedProtocol):
             self._read_later()
         else:
             self.read_more()
+        self._close_if_retired()
 
     def _say(self, line: str) -> None:
         self._owner.say(f"{self.peer}, {line}")
@@ -485,8 +486,7 @@ class Connection(asyncio.BufferedProtocol):
             if not answer.cancel() and not answer.cancelled():
                 # Read it, or asyncio warns that it was never retrieved.
                 answer.exception()
-            if self._is_retired and not self._calls:
-                self.close()
+            self._close_if_retired()
 
     async def send(self, request: RemotingCommand, timeout_ms: int) -> None:
         """
@@ -545,10 +545,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def retire(self) -> None:
         """
-        Closes the connection once no call waits for an answer.
+        Closes the connection once no call waits for an answer, and no request of the
+        peer for its own.
         """
         self._is_retired = True
-        if not self._calls:
+        self._close_if_retired()
+
+    def _close_if_retired(self) -> None:
+        is_busy = self._calls or self._in_flight or self._waiting
+        if self._is_retired and not is_busy:
             self.close()
 
     def abort(self) -> None:

@@ -211,6 +211,12 @@ class SpokenBroker:
         await self._client.close()
         self._connect()
 
+    async def await_hang_up(self) -> None:
+        """
+        Waits until the controller ends its connection.
+        """
+        await until(lambda: not self._client.addresses)
+
     async def join(self) -> None:
         """
         Applies for its id, registers and sends a heartbeat.

@@ -83,6 +83,30 @@ def test_a_dead_process_does_not_register_in_the_place_of_its_successor() -> Non
     run(main())
 
 
+def test_a_process_that_was_paused_registers_once_its_copy_has_ended() -> None:
+    """
+    The connection of the copy was newer, and nothing else would ever end the older one.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            paused, copy = SpokenBroker(at, 1), SpokenBroker(at, 1, start(2))
+            copy.address = "127.0.0.1:10002"
+            await paused.join()
+            move(10_001)
+            assert 0 == await copy.register()
+            await copy.beat()
+            assert ResponseCode.CONTROLLER_INVALID_REQUEST == await paused.register()
+            await paused.await_hang_up()
+            # On a new connection: the copy lives.
+            assert ResponseCode.CONTROLLER_BROKER_ID_INVALID == await paused.register()
+            await copy.die()
+            move(10_001)
+            assert 0 == await paused.register()
+
+    run(main())
+
+
 def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_notifications() -> None:
     """Client and server agree on the extensions of pystore."""
 
