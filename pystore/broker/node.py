@@ -420,10 +420,13 @@ class BrokerNode:
             )
         log, standing = replica.log.log(), replica.standing()
         pairs = log.epochs.pairs()
-        ends = [*(start for _, start in pairs[1:]), log.end_offset]
+        starts = [start for _, start in pairs]
+        # A log that no master wrote to yet has no epochs.
         rows = (
-            EpochRow(pair[0], pair[1], end)
-            for pair, end in zip(pairs, ends, strict=True)
+            EpochRow(epoch, start, end)
+            for (epoch, start), end in zip(
+                pairs, [*starts[1:], log.end_offset], strict=False
+            )
         )
         broker_id = 0 if standing.role is Role.MASTER else replica.me.broker_id
         return Reply(

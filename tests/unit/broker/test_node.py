@@ -28,6 +28,7 @@ from lib.store.stores import message
 
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
+from pystore.controller.protocol.extensions import process_of
 from pystore.errors import (
     ClosedError,
     FencedError,
@@ -43,6 +44,7 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import SyncStateSet
 from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import encode_fields
+from pystore.remoting.replica_bodies import EpochCache
 
 
 def test_a_node_alone_becomes_master_with_a_lease(tmp_path: Path) -> None:
@@ -103,6 +105,33 @@ def test_a_copy_of_a_living_broker_waits_and_harms_nothing(tmp_path: Path) -> No
                     master.standing().role,
                 )
             assert appended.is_reached
+
+    asyncio.run(main())
+
+
+def test_a_broker_with_an_empty_log_names_its_process_and_no_epoch(
+    tmp_path: Path,
+) -> None:
+    """
+    1007: a controller asks which process lives there; evidence of a death rests on it.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            node(tmp_path, "1", at.address) as one,
+            node(tmp_path, "2", at.address) as two,
+        ):
+            _, (slave,) = await master_of(one, two)
+            assert [] == slave.log.log().epochs.pairs()
+            asked = next(each for each in (one, two) if each.replica is slave)
+            async with RemotingClient() as client:
+                answer = await client.call(
+                    asked.config.address,
+                    RemotingCommand(RequestCode.GET_BROKER_EPOCH_CACHE),
+                )
+            assert slave.log.incarnation == process_of(answer.ext_fields)
+            assert () == EpochCache.decode(answer.body).epochs
 
     asyncio.run(main())
 
