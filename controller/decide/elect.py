@@ -15,6 +15,7 @@ from pystore.controller.decide.election_policy import (
     ElectionChoice,
     choose,
     founder,
+    further_than_founder,
     is_filling,
 )
 from pystore.controller.decide.told_epochs import (
@@ -72,7 +73,8 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             events,
             Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
         )
-    return _no_master(command, _why_nobody(state, facts, named_id))
+    reason = _why_no_founder(state, command, facts) if _founds(state, command) else ""
+    return _no_master(command, reason or _why_nobody(state, facts, named_id))
 
 
 def _refusal(
@@ -232,6 +234,28 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
     )
 
 
+def _why_no_founder(state: SetState, command: Elect, facts: Facts) -> str:
+    """
+    Returns whose records a broker lacks that would begin a set again; empty: that is
+    not the reason.
+    """
+    asked = state.replica(command.broker_id or 0)
+    further = None if asked is None else further_than_founder(state, facts, asked)
+    if asked is None or further is None:
+        return ""
+    broker_id, end = further
+    other = state.replica(broker_id)
+    is_alive = facts.is_alive(other)
+    verb, order = ("has", "wait for it") if is_alive else ("had", "start it")
+    if other is None:
+        order = "bring it back (`pystore admin readmitBroker`)"
+    return (
+        f"broker {broker_id} {verb} records up to {end.end}, broker {asked.broker_id} "
+        f"only up to {max(facts.position(asked).end, 0)}: {order}, or accept their loss "
+        "(`pystore admin electMaster --unclean`)"
+    )
+
+
 def _names(broker_ids: list[int]) -> str:
     noun = "broker" if len(broker_ids) == 1 else "brokers"
     return f"{noun} {', '.join(map(str, broker_ids))}"
@@ -253,11 +277,18 @@ def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
     return None
 
 
+def _founds(state: SetState, command: Elect) -> bool:
+    """
+    Returns whether a broker is to be the first master of a set.
+    """
+    return not (state.is_founded or command.broker_id is None or command.is_unclean)
+
+
 def _choice(
     state: SetState, command: Elect, facts: Facts, named_id: int | None
 ) -> ElectionChoice | None:
-    if not state.is_founded and command.broker_id is not None:
-        return founder(state, facts, command.broker_id)
+    if _founds(state, command):
+        return founder(state, facts, command.broker_id or 0)
     is_unclean = command.is_unclean or facts.is_unclean_allowed
     return choose(state, facts, named_id, is_unclean=is_unclean)
 

@@ -28,7 +28,15 @@ from pystore.controller.model.state import Cause, LossRange, SetState
 from pystore.remoting.codes import LOWEST_PRIORITY
 from pystore.replicaset import Member, ids_of
 
-__all__ = ["ElectionChoice", "best", "choose", "electable", "founder", "is_filling"]
+__all__ = [
+    "ElectionChoice",
+    "best",
+    "choose",
+    "electable",
+    "founder",
+    "further_than_founder",
+    "is_filling",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +93,38 @@ def choose(
 
 def founder(state: SetState, facts: Facts, broker_id: int) -> ElectionChoice | None:
     """
-    Returns the first master of a set. No broker holds any message yet, so any live
-    broker is fit (RMQ-R48, RMQ-R50).
+    Returns the first master of a set: no broker holds any message yet, so any live
+    broker is fit (RMQ-R48, RMQ-R50). Of a set that begins again, because all its
+    brokers were cleaned, it is one that lacks nothing of what those have that an
+    operator brought back; what only cleaned ones had is recorded as lost (RMQ-R73).
     """
     replica = state.replica(broker_id)
-    if replica is None or not facts.is_alive(replica) or not replica.is_eligible:
+    if replica is None or not facts.is_alive(replica) or replica.is_learner:
         return None
-    return ElectionChoice(replica.member)
+    if replica.standing not in (LogStanding.SOUND, LogStanding.RESTARTED):
+        return None
+    if further_than_founder(state, facts, replica) is not None:
+        return None
+    losses = _losses(state, facts, replica, "unclean") if state.epoch else ()
+    return ElectionChoice(replica.member, losses=losses)
+
+
+def further_than_founder(
+    state: SetState, facts: Facts, replica: RegisteredBroker
+) -> tuple[int, LogEnd] | None:
+    """
+    Returns id and log end of a broker without whose records a set must not begin again;
+    ``None``: there is none.
+    """
+    if not state.epoch:
+        return None
+    ends = [(facts.largest_end(one), -one.broker_id) for one in state.replicas]
+    if replica.standing is LogStanding.RESTARTED:
+        # An operator brings the set back, so those that are cleaned yet count, too.
+        ends += [(one.seen, -one.broker_id) for one in state.tombstones]
+    end, number = max(ends)
+    is_further = end.end > 0 and end > facts.position(replica)
+    return (-number, end) if is_further else None
 
 
 def electable(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:

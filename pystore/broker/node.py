@@ -98,6 +98,8 @@ class BrokerNode:
         self._say = say
         self._on_event = on_node_event
         self._said = ""
+        # Why the controllers elect no master.
+        self._unelected = ""
         self._registrar: Registrar | None = None
         self._options = options
         self._log: ReplicaLog | None = None
@@ -184,11 +186,11 @@ class BrokerNode:
     @property
     def problem(self) -> str:
         """
-        Why the controllers do not register this broker, or why no master may admit it,
-        one line; empty: neither.
+        Why the controllers do not register this broker, why no master may admit it, or
+        why they elect no master, one line; empty: none of these.
         """
         refused = "" if self._registrar is None else self._registrar.problem
-        return refused or self._client.stranger
+        return refused or self._client.stranger or self._unelected
 
     @property
     def newest(self) -> MasterInfo | None:
@@ -339,6 +341,9 @@ class BrokerNode:
                     )
                     elected = await self._client.elect_master(elect)
                     found = elected if isinstance(elected, MasterInfo) else found
+                    self._unelected = _remark_of(elected)
+                else:
+                    self._unelected = ""
                 self._told(found)
                 await registrar.found(found, replica.me)
             if self._client.stranger:
@@ -439,6 +444,10 @@ class BrokerNode:
                 log.end_offset,
             ).encode(),
         )
+
+
+def _remark_of(answer: object) -> str:
+    return answer.remark if isinstance(answer, CallRefused) else ""
 
 
 def _error_of(task: asyncio.Task[None]) -> BaseException | None:

@@ -42,8 +42,16 @@ from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import SyncStateSet
-from pystore.remoting.controller_headers import NotifyRoleChanged
+from pystore.remoting.controller_headers import (
+    CleanBrokerDataRequest,
+    ElectMasterRequest,
+    NotifyRoleChanged,
+)
 from pystore.remoting.fields import encode_fields
+from pystore.remoting.operator_headers import (
+    ChangeElectionsRequest,
+    ReadmitBrokerRequest,
+)
 from pystore.remoting.replica_bodies import EpochCache
 
 
@@ -105,6 +113,51 @@ def test_a_copy_of_a_living_broker_waits_and_harms_nothing(tmp_path: Path) -> No
                     master.standing().role,
                 )
             assert appended.is_reached
+
+    asyncio.run(main())
+
+
+def test_a_set_of_one_is_cleaned_and_brought_back(tmp_path: Path) -> None:
+    """
+    The operator's word is enough, and its records are there.
+    """
+
+    async def main() -> None:
+        async with running() as at, node(tmp_path, "s", at.address) as one:
+            master, _ = await master_of(one)
+            assert master.append(message(1), Ack.ALL).is_reached
+            clean = CleanBrokerDataRequest("b", "c", is_clean_living_broker=True)
+            assert 0 == (await at.ask(RequestCode.CLEAN_BROKER_DATA, clean)).code
+            await until(lambda: "it was cleaned there" in one.problem)
+            readmit = ReadmitBrokerRequest("b", 1, "c")
+            assert 0 == (await at.ask(RequestCode.READMIT_BROKER, readmit)).code
+            await until(
+                lambda: (master.standing().epoch, master.standing().role)
+                == (3, Role.MASTER)
+            )
+            assert (0, 1) == master.log.store.queue_range("Topic", 1)
+            assert master.append(message(2), Ack.ALL).is_reached
+
+    asyncio.run(main())
+
+
+def test_a_broker_says_why_its_set_has_no_master(tmp_path: Path) -> None:
+    """
+    Here an operator elects.
+    """
+
+    async def main() -> None:
+        async with running() as at:
+            async with node(tmp_path, "s", at.address) as one:
+                await master_of(one)
+                manual = ChangeElectionsRequest("b", "c", allow_elect_master=False)
+                assert 0 == (await at.ask(RequestCode.CHANGE_ELECTIONS, manual)).code
+            async with node(tmp_path, "s", at.address) as one:
+                await until(lambda: "only on request of an operator" in one.problem)
+                elect = ElectMasterRequest("c", "b", 1, designate_elect=True)
+                elected = await at.ask(RequestCode.CONTROLLER_ELECT_MASTER, elect)
+                assert 0 == elected.code, elected
+                await until(lambda: not one.problem)
 
     asyncio.run(main())
 

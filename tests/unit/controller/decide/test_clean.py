@@ -27,6 +27,7 @@ from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import (
     Applied,
     Done,
+    Election,
     NextBrokerId,
     RegistrationReply,
 )
@@ -101,6 +102,78 @@ def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
     brokers.elect(4)
     assert brokers.state.epoch > epoch
     assert brokers.state.agreed.set_epoch > version
+
+
+def _brought_back(*broker_ids: int) -> Brokers:
+    """
+    A set of which brokers 1 and 2 had records to 100 and broker 3 to 90, all three were
+    cleaned, and some registered again by an operator's word.
+    """
+    brokers = _three(2)
+    for number, end in ((1, 100), (2, 100), (3, 90)):
+        brokers.reach(number, 1, end)
+    brokers.do(Clean(with_living=True), Done)
+    brokers.die(1, 2, 3)
+    for number in broker_ids:
+        brokers.do(Readmit(number), Done)
+        brokers.register(number, start(1, end=90 if number == 3 else 100, epoch=1))
+    return brokers
+
+
+def test_a_set_that_was_cleaned_as_a_whole_is_brought_back_with_its_records() -> None:
+    """Otherwise no broker that has them could ever be master again."""
+    brokers = _brought_back(2)
+    brokers.elect(2)
+
+    assert 2 == brokers.master.broker_id
+    assert () == brokers.state.losses
+
+
+def test_no_new_broker_leads_a_set_of_which_another_one_has_records() -> None:
+    """It would have them cut, and nothing would tell of the loss."""
+    brokers = _brought_back(1)
+    brokers.join(4, start(1))
+    refusal = brokers.refused(Elect(Trigger.BROKER, 4))
+    assert "broker 1 has records up to 100" in refusal.reason
+    brokers.die(1)
+    assert brokers.code(Elect(Trigger.BROKER, 4)) is refusal.code
+
+    brokers.register(1, start(2, end=100, epoch=1))
+    brokers.elect(1)
+    assert 1 == brokers.master.broker_id
+
+
+def test_a_broker_with_fewer_records_brings_no_set_back_unless_unclean() -> None:
+    """The range is recorded then."""
+    brokers = _brought_back(3)
+    refusal = brokers.refused(Elect(Trigger.BROKER, 3))
+    assert "broker 1 had records up to 100" in refusal.reason
+    brokers.do(Elect(Trigger.OPERATOR, 3, is_unclean=True), Election)
+
+    assert 3 == brokers.master.broker_id
+    assert [(90, 100, "unclean")] == [
+        (one.start, one.end, one.cause) for one in brokers.state.losses
+    ]
+
+
+def test_a_set_that_begins_anew_records_what_its_cleaned_brokers_had() -> None:
+    """RMQ-R73: an operator removed all its copies."""
+    brokers = _brought_back()
+    brokers.join(4, start(1))
+    brokers.elect(4)
+
+    assert [(0, 100)] == [(one.start, one.end) for one in brokers.state.losses]
+
+
+def test_a_broker_that_restarted_before_its_first_election_is_elected() -> None:
+    """Its log is as empty as before, whatever it cannot prove."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.register(1, start(3))
+    (replica,) = brokers.state.replicas
+    assert replica.standing is LogStanding.RESTARTED
+    brokers.elect(1)
+    assert 1 == brokers.master.broker_id
 
 
 def test_the_last_members_are_cleaned_only_on_explicit_request() -> None:
