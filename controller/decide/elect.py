@@ -251,7 +251,7 @@ def _why_no_founder(state: SetState, command: Elect, facts: Facts) -> str:
         order = "bring it back (`pystore admin readmitBroker`)"
     return (
         f"broker {broker_id} {verb} records up to {end.end}, broker {asked.broker_id} "
-        f"only up to {max(facts.position(asked).end, 0)}: {order}, or accept their loss "
+        f"only up to {max(facts.position(asked).end, 0)}: {order}, or accept the loss "
         "(`pystore admin electMaster --unclean`)"
     )
 

@@ -132,8 +132,10 @@ def test_a_set_of_one_is_cleaned_and_brought_back(tmp_path: Path) -> None:
             readmit = ReadmitBrokerRequest("b", 1, "c")
             assert 0 == (await at.ask(RequestCode.READMIT_BROKER, readmit)).code
             await until(
-                lambda: (master.standing().epoch, master.standing().role)
-                == (3, Role.MASTER)
+                lambda: (
+                    (master.standing().epoch, master.standing().role)
+                    == (3, Role.MASTER)
+                )
             )
             assert (0, 1) == master.log.store.queue_range("Topic", 1)
             assert master.append(message(2), Ack.ALL).is_reached
