@@ -44,6 +44,8 @@ class ReplicaConfig:
             thread.
         on_event: takes each event, in any thread; by default the logger
             ``pystore.broker`` has them.
+        is_registered: whether the controllers know this process; one that they do not
+            know keeps its records, whatever another master has.
     """
 
     cluster: str
@@ -60,6 +62,7 @@ class ReplicaConfig:
     bytes_per_second: int = 0
     say: Callable[[str], object] = bool
     on_event: Callable[[Event], object] = log_node_event
+    is_registered: Callable[[], bool] = lambda: True
 
     @property
     def teller(self) -> NodeTeller:

@@ -158,9 +158,11 @@ class Replica:
         """
         Returns whether this store may be emptied to be filled again: no acknowledged
         record depends on it. The newest set of any decision says so, also of one that
-        the thread of roles has not taken yet (B15).
+        the thread of roles has not taken yet (B15). A broker that an operator removed
+        is in no set either, and keeps its records until it is registered again.
         """
-        return not self._newest_set.lists(self.me.broker_id)
+        is_listed = self._newest_set.lists(self.me.broker_id)
+        return not is_listed and self._config.is_registered()
 
     # -- appending -----------------------------------------------------------
 

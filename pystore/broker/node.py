@@ -17,6 +17,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from pystore.broker.config import NodeConfig, ha_address_of
@@ -278,8 +279,9 @@ class BrokerNode:
         self._gateway = ThreadedGateway(
             self._client, loop, done.identity, self._told, log.incarnation
         )
-        place = config.replica_config(
-            done.identity.broker_id, self._say, self._on_event
+        place = replace(
+            config.replica_config(done.identity.broker_id, self._say, self._on_event),
+            is_registered=lambda: registrar.is_registered,
         )
         self.replica = Replica(log, place, self._gateway)
         self._heartbeats = HeartbeatSender(

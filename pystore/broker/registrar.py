@@ -76,6 +76,13 @@ class Registrar:
             return f"no master may admit this broker: {self._barred}"
         return refused
 
+    @property
+    def is_registered(self) -> bool:
+        """
+        Whether the controllers took the last registration. Any thread.
+        """
+        return self._is_told
+
     async def register(self) -> Negotiation:
         """
         Registers the broker for the first time; returns how that ended.

@@ -20,11 +20,11 @@ from pystore.ha.slave.replica_log import ReplicaLog
 TIMEOUT = {"controllerHeartBeatTimeoutMills": 1_000}
 
 
-async def order(controller: str, command: str, *words: str) -> int:
+async def order(controller: str, command: str, *words: str, broker_id: int = 2) -> int:
     """
-    An operator gives an order for broker 2 of the set; returns the exit code.
+    An operator gives an order for a broker of the set; returns the exit code.
     """
-    at = ("-a", controller, "-bn", "b", "-b", "2")
+    at = ("-a", controller, "-bn", "b", "-b", str(broker_id))
     done = await asyncio.to_thread(run, "admin", command, *at, *words)
     return done.exit_code
 
@@ -63,6 +63,44 @@ def test_a_living_slave_that_was_cleaned_comes_back_when_it_is_readmitted(
             assert 0 == await order(at.address, "readmitBroker")
             await holds(lambda: [1, 2] == members(one))
             await holds(lambda: "" == two.status()["problem"])
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_was_cleaned_is_not_emptied_for_another_master(
+    tmp_path: Path,
+) -> None:
+    """
+    An operator cleaned its whole set, and a new, empty broker leads: the records go
+    once the operator gives the broker to that master, and no earlier.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            hosted_node(tmp_path, "1", at.address, **TIMEOUT) as one,
+        ):
+            await await_master(one)
+            master = one.node.replica
+            assert master is not None
+            appended = await asyncio.to_thread(master.append, message(1), Ack.ALL)
+            assert appended.is_reached
+            end = one.status()["endOffset"]
+            words = ("-a", at.address, "-bn", "b", "-c", "DefaultCluster", "-l")
+            cleaned = await asyncio.to_thread(
+                run, "admin", "cleanBrokerMetadata", *words
+            )
+            assert 0 == cleaned.exit_code
+            await holds(lambda: "was cleaned" in one.status()["problem"])
+            async with hosted_node(tmp_path, "2", at.address, **TIMEOUT) as two:
+                await await_master(two)
+                await holds(lambda: one.status()["masterId"] == 2)
+                reason = "has no epoch of the master's log"
+                await holds(lambda: reason in master.standing().problem)
+                assert end == one.status()["endOffset"]
+                assert 0 == await order(at.address, "readmitBroker", broker_id=1)
+                await holds(lambda: [1, 2] == members(two))
+                assert 0 == one.status()["endOffset"]
 
     asyncio.run(main())
 
