@@ -7,6 +7,8 @@ Source: formats 3.1, client protocol 0; docs/remoting.md.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -196,8 +198,20 @@ class RemotingClient:
             ) from error
         except OSError as error:
             # Refused, or an unknown name.
-            raise NotSent(f"{address} cannot be reached: {error.strerror}") from error
+            raise NotSent(f"{address} cannot be reached: {_reason(error)}") from error
         return connection
+
+
+def _reason(error: OSError) -> str:
+    """
+    Returns the system's own text: `asyncio` puts the address in its place.
+    """
+    is_of_name = isinstance(error, socket.gaierror)
+    return (
+        error.strerror or str(error)
+        if is_of_name or not error.errno
+        else os.strerror(error.errno)
+    )
 
 
 def _connection(made: asyncio.Task[Connection]) -> Connection | None:

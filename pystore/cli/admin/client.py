@@ -8,7 +8,7 @@ mqadmin.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -29,6 +29,7 @@ __all__ = [
     "ControllerRefusal",
     "addresses_option",
     "ask",
+    "ask_each",
     "ask_leader",
     "cluster_option",
     "identified_metadata",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 _TIMEOUT_MS = 5000
+_FIRST_OWN_CODE = 7101
+"""The requests from here on are pystore's own."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -51,6 +54,9 @@ def _addresses(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
     found = tuple(one.strip() for one in (value or "").split(";") if one.strip())
+    if value is not None and not found:
+        # Such as of a variable of the shell that is not set.
+        raise click.BadParameter(f"{value!r} names no HOST:PORT")
     for one in found:
         try:
             parse_address(one)
@@ -123,9 +129,14 @@ def ask(
     if answer.code == ResponseCode.SUCCESS:
         return answer
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        raise ControllerRefusal(
-            f"{address} does not support {code.name}: RocketMQ has no such request"
+        is_ours = code >= _FIRST_OWN_CODE
+        reason = (
+            "RocketMQ has no such request"
+            if is_ours
+            else "another server listens there, or a name server where a controller is "
+            "meant"
         )
+        raise ControllerRefusal(f"{address} does not support {code.name}: {reason}")
     text = " ".join((answer.remark or "without a reason").split())
     raise ControllerRefusal(f"{address} refused, {_code_text(answer.code)}: {text}")
 
@@ -138,21 +149,51 @@ def _code_text(code: int) -> str:
         return str(code)
 
 
+def ask_each(
+    addresses: Sequence[str], code: RequestCode, body: bytes = b""
+) -> tuple[dict[str, RemotingCommand], list[str]]:
+    """
+    Returns the answer of each peer that gives one, and a line for each other one.
+    """
+    answers: dict[str, RemotingCommand] = {}
+    problems: list[str] = []
+    for one in addresses:
+        try:
+            answers[one] = ask(one, code, body=body)
+        except UnavailableError as error:
+            # The others are asked nevertheless.
+            problems.append(str(error))
+    return answers, problems
+
+
 def metadata(address: str) -> GetMetadataResponse:
     """
     Returns what one controller knows about its group.
     """
-    return identified_metadata(address)[0]
+    return identified_metadata((address,))[0]
 
 
-def identified_metadata(address: str) -> tuple[GetMetadataResponse, str]:
+def identified_metadata(
+    addresses: Sequence[str],
+) -> tuple[GetMetadataResponse, str]:
     """
-    Returns what one controller knows about its group, and the identity of its record
-    store; empty: it tells none.
+    Returns what the first controller that answers knows about its group, and the
+    identity of its record store; empty: it tells none.
+
+    Raises:
+        UnavailableError: none answers; the line has the reason of each.
     """
-    answer = ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO)
-    fields = answer.ext_fields
-    return decode_fields(GetMetadataResponse, fields), cluster_id_of(fields)
+    problems: list[str] = []
+    for one in addresses:
+        try:
+            answer = ask(one, RequestCode.CONTROLLER_GET_METADATA_INFO)
+        except UnavailableError as error:
+            # Another one may answer.
+            problems.append(str(error))
+            continue
+        fields = answer.ext_fields
+        return decode_fields(GetMetadataResponse, fields), cluster_id_of(fields)
+    raise UnavailableError("; ".join(problems))
 
 
 def ask_leader(
@@ -173,15 +214,15 @@ def ask_leader(
     Raises:
         UnavailableError: no controller leads, none answers, or the leader refuses.
     """
-    reason = "no controller is named"
+    problems: list[str] = []
     for one in controllers:
         try:
             leader = metadata(one).controller_leader_address
         except UnavailableError as error:
             # Another controller may know.
-            reason = str(error)
+            problems.append(str(error))
             continue
         if leader:
             return ask(leader, code, header, body)
-        reason = f"{one} knows no leading controller; try again"
-    raise UnavailableError(reason)
+        problems.append(f"{one} knows no leading controller; try again")
+    raise UnavailableError("; ".join(problems))

@@ -10,7 +10,7 @@ import click
 
 from pystore.cli.admin.client import (
     addresses_option,
-    ask,
+    ask_each,
     ask_leader,
     identified_metadata,
     metadata,
@@ -50,9 +50,10 @@ _controllers = addresses_option(
 @json_option
 def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> int:
     """
-    Ask the first controller of the list for the leader and the other controllers.
+    Ask the first controller of the list that answers for the leader and the other
+    controllers.
     """
-    found, cluster_id = identified_metadata(controllers[0])
+    found, cluster_id = identified_metadata(controllers)
     peers = [one for one in (found.peers or "").split(";") if one]
     if as_json:
         echo_json(
@@ -91,22 +92,29 @@ def get_controller_config(controllers: tuple[str, ...], *, as_json: bool) -> int
     """
     Print the settings of each controller of the list.
     """
-    found = {
-        one: ask(one, RequestCode.GET_CONTROLLER_CONFIG).body.decode(errors="replace")
-        for one in controllers
-    }
+    answers, problems = ask_each(controllers, RequestCode.GET_CONTROLLER_CONFIG)
+    found = {one: it.body.decode(errors="replace") for one, it in answers.items()}
     if as_json:
         tables = {one: parse_properties_text(text, one) for one, text in found.items()}
         notes = {one: _notes(text) for one, text in found.items()}
         echo_json({"controllers": tables, "notes": notes})
-        return DONE
+        return _ended(problems)
     for one, text in found.items():
         click.echo(f"controller {one}")
         rows = sorted(parse_properties_text(text, one).items())
         click.echo(pairs_text((f"  {name}", value or "-") for name, value in rows))
         for note in _notes(text):
             click.echo(f"  {note}")
-    return DONE
+    return _ended(problems)
+
+
+def _ended(problems: list[str]) -> int:
+    """
+    Names the controllers that did not answer; returns the exit code.
+    """
+    for one in problems:
+        click.echo(f"pystore: {one}", err=True)
+    return UNFINISHED if problems else DONE
 
 
 def _notes(text: str) -> list[str]:
@@ -134,19 +142,19 @@ def update_controller_config(
     their records all take it, those of RocketMQ only if they are listed.
     """
     body = properties_text({key: value}).encode()
-    notes = {
-        one: ask(one, RequestCode.UPDATE_CONTROLLER_CONFIG, body=body).remark or ""
-        for one in controllers
-    }
+    answers, problems = ask_each(
+        controllers, RequestCode.UPDATE_CONTROLLER_CONFIG, body=body
+    )
+    notes = {one: it.remark for one, it in answers.items() if it.remark}
     if as_json:
-        told = {"controllers": list(controllers), "key": key, "value": value}
-        echo_json({**told, "notes": {one: it for one, it in notes.items() if it}})
-        return DONE
-    click.echo(f"{key}={value} at {', '.join(controllers)}")
+        told = {"controllers": list(answers), "key": key, "value": value}
+        echo_json({**told, "notes": notes})
+        return _ended(problems)
+    if answers:
+        click.echo(f"{key}={value} at {', '.join(answers)}")
     for one, note in notes.items():
-        if note:
-            click.echo(f"{one}: {note}")
-    return DONE
+        click.echo(f"{one}: {note}")
+    return _ended(problems)
 
 
 @click.command(
@@ -161,7 +169,7 @@ def transfer_controller(controllers: tuple[str, ...], *, as_json: bool) -> int:
     Make the leading controller give up, so that another waiting controller leads.
     Masters continue meanwhile.
     """
-    before = metadata(controllers[0])
+    before, _ = identified_metadata(controllers)
     ask_leader(controllers, RequestCode.TRANSFER_CONTROLLER)
     peers = {*controllers, *(one for one in (before.peers or "").split(";") if one)}
     old = before.controller_leader_address
