@@ -33,6 +33,8 @@ __all__ = ["Campaign", "OtherControllers"]
 _PAUSE_S = (0.1, 0.4)
 _FRESH_S = 0.2
 _PEERS_FRESH_S = 5.0
+_READ_S = 1.0
+"""Less than brokers and operators wait for an answer."""
 _ANNOUNCE_S = 1.0
 _HANDED_OVER_S = 2.0
 
@@ -53,14 +55,25 @@ class OtherControllers:
         self._leader_until = 0.0
         self._peers: tuple[str, ...] = ()
         self._peers_until = 0.0
+        # By whether it is fresh: a store that stands still has two readers at most.
+        self._readings: dict[bool, asyncio.Task[tuple[str, tuple[str, ...]]]] = {}
 
     async def read(self, *, is_fresh: bool = False) -> tuple[str, tuple[str, ...]]:
         """
-        Returns the address of the leader (empty: unknown) and all addresses.
+        Returns the address of the leader (empty: unknown) and all addresses; of a
+        record store that does not answer in time none.
 
         Args:
             is_fresh: reads the records, and not the cache.
         """
+        reading = self._readings.get(is_fresh)
+        if reading is None or reading.done():
+            reading = asyncio.create_task(self._read(is_fresh=is_fresh))
+            self._readings[is_fresh] = reading
+        done, _ = await asyncio.wait((reading,), timeout=_READ_S)
+        return reading.result() if done else ("", ())
+
+    async def _read(self, *, is_fresh: bool) -> tuple[str, tuple[str, ...]]:
         loop, run = asyncio.get_running_loop(), self._context.threads.run
         async with self._lock:
             store, now = self._context.store, loop.time()

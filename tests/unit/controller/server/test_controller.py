@@ -5,6 +5,7 @@ A controller on a real socket: brokers join, elect, change their set, die and re
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -405,6 +406,29 @@ def _master_id(at: Running) -> int:
 
 def _epoch(at: Running) -> int:
     return _state(at).epoch
+
+
+def test_who_leads_is_answered_while_the_record_store_stands_still() -> None:
+    """Operators and brokers wait for it: as far as this controller knows by itself."""
+    stands_still, goes_on = threading.Event(), threading.Event()
+
+    def fault(_: str) -> Fault:
+        if stands_still.is_set():
+            goes_on.wait(60)
+        return Fault.NONE
+
+    async def main() -> None:
+        async with running(faults=fault) as at:
+            stands_still.set()
+            try:
+                for _ in range(3):
+                    found = await at.metadata()
+                    assert found.is_leader
+                    assert at.address == found.controller_leader_address
+            finally:
+                goes_on.set()
+
+    asyncio.run(main())
 
 
 def test_a_controller_that_waits_for_the_leadership_ends_at_once() -> None:
