@@ -163,6 +163,20 @@ def _floor(state: SetState, facts: Facts) -> int:
     return -1 if master is None else facts.begin(master).offset
 
 
+def _known_floor(state: SetState, facts: Facts) -> int:
+    """
+    Returns where the log of the master begins, or, as there is none, the first log of
+    the members that are whole; -1: not known.
+    """
+    floor = _floor(state, facts)
+    if floor >= 0:
+        return floor
+    replicas = [state.replica(one.broker_id) for one in state.listed]
+    begins = [facts.begin(one) for one in replicas if one is not None]
+    whole = [one.offset for one in begins if not one.is_filling and one.offset >= 0]
+    return min(whole, default=-1)
+
+
 def _standing(replica: RegisteredBroker, facts: Facts) -> LogStanding:
     """
     Returns the standing of a log. A Java broker reports nothing of its start, so its
@@ -261,7 +275,7 @@ def _losses(
     epoch, begin = told_epoch(state, facts) + 1, facts.begin(elected)
     losses = []
     if begin.is_filling and begin.offset > 0:
-        floor = max(_floor(state, facts), 0)
+        floor = max(_known_floor(state, facts), 0)
         if begin.offset > floor:
             losses.append(LossRange(epoch, floor, begin.offset, cause))
     listed, is_unclean = ids_of(state.listed), cause == "unclean"

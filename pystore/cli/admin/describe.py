@@ -91,9 +91,10 @@ def _text(found: dict[str, Any]) -> str:
     header = ("id", "address", "alive", "in sync", "epoch", "end")
     table = table_text(header, map(_row, found["brokers"]))
     reasons = [
-        f"broker {one['brokerId']}: {one['reason']}"
+        f"broker {one['brokerId']}: {reason}"
         for one in found["brokers"]
-        if one["reason"]
+        for reason in (one["reason"], _filling_text(one))
+        if reason
     ]
     return "\n\n".join([pairs_text(pairs), table, *filter(None, ["\n".join(reasons)])])
 
@@ -106,6 +107,19 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
         "yes" if one["inSync"] else "no",
         str(one["epoch"]) if one["epoch"] >= 0 else "-",
         count_text(one["endOffset"]) if one["endOffset"] >= 0 else "-",
+    )
+
+
+def _filling_text(one: dict[str, Any]) -> str:
+    """
+    Returns what a replica lacks (B11); empty: nothing, or a controller of an earlier
+    version does not say so.
+    """
+    if not one.get("filling"):
+        return ""
+    return (
+        f"it is filling: its log begins at {count_text(one['beginOffset'])}, above "
+        "that of the set, so it is elected only unclean"
     )
 
 

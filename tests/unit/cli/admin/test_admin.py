@@ -14,9 +14,11 @@ from typing import Any, cast
 import pytest
 from click.testing import Result
 from lib.command_line import PYSTORE, run, run_json
+from lib.controller.broker_set_driver import start
 from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.name_server_peers import registration
 
+from pystore.controller.model.log_end import LogBegin
 from pystore.controller.server.controller import Controller
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
@@ -460,6 +462,25 @@ def test_one_controller_that_answers_is_enough() -> None:
             assert "no other controller is running" in line
         line = await _line("exportSets", *both, "file")
         assert 2 == line.count("cannot be reached: Connection refused")
+
+    asyncio.run(main())
+
+
+def test_a_replica_that_is_filling_is_described() -> None:
+    """In sync or not: no election takes it, and refusals point here."""
+
+    async def main() -> None:
+        async with running() as at:
+            first = SpokenBroker(at, 1, start(1, begin=LogBegin(0)))
+            late = SpokenBroker(at, 2, start(1, begin=LogBegin(4096, is_filling=True)))
+            for broker in (first, late):
+                await broker.join()
+            await first.elect()
+            members = frozenset({first.member, late.member})
+            assert 0 == (await first.alter(members, 1, 1)).code
+            words = ("describeBrokerSet", "-a", at.address, "-bn", "set")
+            told = (await _command(*words)).stdout.splitlines()[-1]
+            assert "broker 2: it is filling: its log begins at 4,096" in told
 
     asyncio.run(main())
 

@@ -382,11 +382,15 @@ def test_a_replica_that_lacks_records_of_its_set_is_not_elected(
             assert _no_master(brokers)
 
 
+@pytest.mark.parametrize("is_over", [False, True])
 @pytest.mark.parametrize("floor", [0, 60])
 def test_an_unclean_election_records_what_is_missing_below_the_begin(
-    floor: int,
+    floor: int, *, is_over: bool
 ) -> None:
-    """B11: and what is missing above the end, as always (RMQ-R73)."""
+    """
+    B11: also once the end of the mastership is recorded; and what is missing above the
+    end, as always (RMQ-R73).
+    """
     brokers = Brokers()
     _, b = (brokers.join(number, start(1)) for number in (1, 2))
     brokers.elect(1)
@@ -397,6 +401,9 @@ def test_an_unclean_election_records_what_is_missing_below_the_begin(
     brokers.die(1)
     brokers.reach(2, 1, 400)
     _begins(brokers, 2, LogBegin(100, is_filling=True))
-    brokers.do(Elect(Trigger.CONTROLLER, is_unclean=True), Election)
+    if is_over:
+        brokers.do(Elect(Trigger.CONTROLLER), Election)
+        assert brokers.state.master is None
+    brokers.do(Elect(Trigger.OPERATOR, 2, is_unclean=True), Election)
     ranges = [(one.start, one.end) for one in brokers.state.losses]
     assert [(floor, 100), (400, 500)] == ranges
