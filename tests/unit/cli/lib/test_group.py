@@ -173,3 +173,29 @@ def test_a_command_imports_only_its_own_modules(tmp_path: Path) -> None:
     )
 
     assert "[]" == done.stdout.splitlines()[-1]
+
+
+def test_ctrl_c_while_modules_are_read_is_one_line() -> None:
+    """
+    There is no command yet that could handle it.
+    """
+    script = """
+import runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["pystore", "--help"]
+runpy.run_module("pystore", run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (130, "", "pystore: interrupted\n") == (
+        done.returncode,
+        done.stdout,
+        done.stderr,
+    )
