@@ -16,6 +16,7 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoRequest,
     GetReplicaInfoResponse,
 )
+from pystore.remoting.errors import NoAnswer
 from pystore.remoting.fields import decode_fields
 from pystore.remoting.operator_headers import HandOverRequest, HandOverResponse
 
@@ -57,7 +58,14 @@ def switch_master(
         raise UnavailableError(f"{name} has no master: use electMaster")
     if master.master_broker_id != broker_id:
         header = HandOverRequest(broker_id)
-        answer = ask(master.master_address, RequestCode.HAND_OVER, header)
+        try:
+            answer = ask(master.master_address, RequestCode.HAND_OVER, header)
+        except NoAnswer as error:
+            # The master was asked, and may have done it.
+            raise UnavailableError(
+                f"{error}: whether broker {broker_id} is the master now, `pystore "
+                f"admin getSyncStateSet -b {name}` says"
+            ) from error
         epoch = decode_fields(HandOverResponse, answer.ext_fields).master_epoch
     else:
         epoch = master.master_epoch or 0

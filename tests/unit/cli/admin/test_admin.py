@@ -14,11 +14,9 @@ from typing import Any, cast
 import pytest
 from click.testing import Result
 from lib.command_line import PYSTORE, run, run_json
-from lib.controller.broker_set_driver import start
-from lib.controller.controller_server import Running, SpokenBroker, running
+from lib.controller.controller_server import Running, SpokenBroker
 from lib.remoting.name_server_peers import registration
 
-from pystore.controller.model.log_end import LogBegin
 from pystore.controller.server.controller import Controller
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
@@ -425,81 +423,10 @@ def test_invalid_usage_is_a_one_line_error(
     assert text in result.stderr.splitlines()[-1]
 
 
-def _commands() -> list[str]:
-    names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
-    return [line.split()[0] for line in names.strip().splitlines()]
-
-
-def test_a_list_without_an_address_is_wrong_usage_of_each_command() -> None:
-    """As from a variable of the shell that is not set: nothing is asked, nor done."""
-    for name in _commands():
-        option = "-n" if name == "getBrokerEpoch" else "-a"
-        for value in ("", " ; "):
-            result = run("admin", name, option, value)
-            assert 2 == result.exit_code, (name, result.output)
-            assert "names no HOST:PORT" in result.stderr.splitlines()[-1], name
-
-
-def test_one_controller_that_answers_is_enough() -> None:
-    """The others are named by the commands that ask each."""
-
-    async def main() -> None:
-        change = ("updateControllerConfig", "-k", "notifyBrokerRoleChanged")
-        async with running() as at:
-            both = ("-a", f"127.0.0.1:1;{at.address}")
-            shown = await _command("getControllerMetaData", *both)
-            assert (0, "") == (shown.exit_code, shown.stderr)
-            for words, text in (
-                (("getControllerConfig",), "notifyBrokerRoleChanged"),
-                ((*change, "-v", "false"), f"=false at {at.address}"),
-            ):
-                result = await _command(*words, *both)
-                assert 3 == result.exit_code
-                assert text in result.stdout
-                assert 1 == len(result.stderr.splitlines())
-                assert "127.0.0.1:1 cannot be reached" in result.stderr
-            line = await _line("transferController", *both)
-            assert "no other controller is running" in line
-        line = await _line("exportSets", *both, "file")
-        assert 2 == line.count("cannot be reached: Connection refused")
-
-    asyncio.run(main())
-
-
-def test_a_replica_that_is_filling_is_described() -> None:
-    """In sync or not: no election takes it, and refusals point here."""
-
-    async def main() -> None:
-        async with running() as at:
-            first = SpokenBroker(at, 1, start(1, begin=LogBegin(0)))
-            late = SpokenBroker(at, 2, start(1, begin=LogBegin(4096, is_filling=True)))
-            for broker in (first, late):
-                await broker.join()
-            await first.elect()
-            members = frozenset({first.member, late.member})
-            assert 0 == (await first.alter(members, 1, 1)).code
-            words = ("describeBrokerSet", "-a", at.address, "-bn", "set")
-            told = (await _command(*words)).stdout.splitlines()[-1]
-            assert "broker 2: it is filling: its log begins at 4,096" in told
-
-    asyncio.run(main())
-
-
-def test_a_server_that_is_no_controller_is_named() -> None:
-    """Here a broker's own port, or a name server's."""
-
-    async def main() -> None:
-        async with RemotingServer({}) as server:
-            host, port = await server.start()
-            line = await _line("getControllerMetaData", "-a", f"{host}:{port}")
-            assert "another server listens there" in line
-
-    asyncio.run(main())
-
-
 def test_every_command_shows_an_example() -> None:
     """As all of pystore's do."""
-    commands = _commands()
+    names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
+    commands = [line.split()[0] for line in names.strip().splitlines()]
 
     assert 18 == len(commands)
     for name in commands:

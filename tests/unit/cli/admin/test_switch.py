@@ -14,6 +14,13 @@ from lib.command_line import run
 from lib.controller.controller_server import running
 
 from pystore.ha.role import Role
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.controller_headers import GetReplicaInfoResponse
+from pystore.remoting.fields import encode_fields
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
 
 
 async def switch(address: str, broker_id: int, *more: str) -> Result:
@@ -60,5 +67,37 @@ def test_a_switch_that_cannot_be_says_why(tmp_path: Path) -> None:
             assert 3 == done.exit_code
             assert "broker 9 is no member of the SyncStateSet" in done.output
             assert master.standing().role is Role.MASTER
+
+    asyncio.run(main())
+
+
+def test_a_master_that_does_not_answer_leaves_the_outcome_open() -> None:
+    """
+    The line says how to find out.
+    """
+
+    async def main() -> None:
+        async def hang_up(_: RemotingCommand, peer: Connection) -> Reply:
+            peer.abort()
+            return Reply()
+
+        async def lead(_: RemotingCommand, __: Connection) -> Reply:
+            return Reply(ext_fields={"controllerLeaderAddress": address})
+
+        async def name_master(_: RemotingCommand, __: Connection) -> Reply:
+            info = GetReplicaInfoResponse(1, address, 1)
+            return Reply(ext_fields=encode_fields(info))
+
+        handlers: dict[int, Handler] = {
+            RequestCode.CONTROLLER_GET_METADATA_INFO: lead,
+            RequestCode.CONTROLLER_GET_REPLICA_INFO: name_master,
+            RequestCode.HAND_OVER: hang_up,
+        }
+        async with RemotingServer(handlers) as server:
+            host, port = await server.start()
+            address = f"{host}:{port}"
+            done = await switch(address, 2)
+            assert 3 == done.exit_code, done.output
+            assert "without an answer: whether broker 2 is the master" in done.stderr
 
     asyncio.run(main())
