@@ -225,5 +225,9 @@ class Discovery:
             self._waiting = [address, *rest]
 
     def _reason(self) -> str:
-        said = "; ".join(f"{address} {what}" for address, what in self._asked.items())
+        # Errors of the network name the address themselves.
+        said = "; ".join(
+            what if what.startswith(address) else f"{address} {what}"
+            for address, what in self._asked.items()
+        )
         return f"no controller leads: {said}"

@@ -344,6 +344,10 @@ def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
         raise InvalidError(f"{place}: {table!r}: expected a table")
     texts = {}
     for name, value in table.items():
+        if name in _HOST_KEYS and name not in keys:
+            raise InvalidError(
+                f"{place}: {name} is a setting of the host: move it into [host]"
+            )
         if name not in keys:
             near = _OURS.get(name) or get_close_matches(name, keys, 1, 0)[0]
             raise InvalidError(
@@ -355,6 +359,8 @@ def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
                 f"{place}: {name}={value!r}: expected text, a whole number, true or "
                 "false, or a list of texts"
             )
+        if any("\0" in one for one in many if isinstance(one, str)):
+            raise InvalidError(f"{place}: {name}={value!r}: no text has a NUL")
         texts[name] = ";".join(
             str(one).lower() if isinstance(one, bool) else str(one) for one in many
         )
@@ -401,10 +407,10 @@ def _node(texts: _Texts) -> NodeSettings:
     )
     config = _timed(config, texts)
     if config.heartbeat_ms >= config.heartbeat_timeout_ms:
-        raise texts.fail(
-            "brokerHeartbeatInterval",
-            "expected less than controllerHeartBeatTimeoutMills, which is "
-            f"{config.heartbeat_timeout_ms}: each heartbeat would come too late",
+        raise InvalidError(
+            f"{texts.where}: brokerHeartbeatInterval={config.heartbeat_ms}: expected "
+            "less than controllerHeartBeatTimeoutMills, which is "
+            f"{config.heartbeat_timeout_ms}: each heartbeat would come too late"
         )
     name = texts.text("name", config.broker_name)
     beside = f"{os.fspath(config.store)}.events.jsonl"
@@ -443,6 +449,8 @@ def _address(texts: _Texts, ha_port: int) -> str:
         raise texts.fail(
             "address", "slaves connect to the port above, and there is none"
         )
+    if port == ha_port:
+        raise texts.fail("haListenPort", "address has this port: slaves need another")
     try:
         is_every = ipaddress.ip_address(host).is_unspecified
     except ValueError:

@@ -197,6 +197,13 @@ def test_several_nodes_are_a_list() -> None:
             f"{ONE}\nstorePath = 'h'",
             "f: storePath is no setting here: did you mean store",
         ),
+        (f"socket = 's'\n{ONE}", r"f: socket is a setting of the host: .* \[host\]"),
+        (f'{ONE}\nname = "a\\u0000"', "f: name='a.x00': no text has a NUL"),
+        (f"{ONE}\nhaListenPort = 10911", "f: haListenPort=10911: address has this"),
+        (
+            f"{ONE}\ncontrollerHeartBeatTimeoutMills = 9",
+            "f: brokerHeartbeatInterval=1000: expected less .* which is 9",
+        ),
         (f"{ONE}\n[host]\nsocet = 's'", r"f: \[host\]: socet .* mean socket\?"),
         (ONE.replace("[", "[[").replace("]", "]]"), "controllerAddr=.*: expected text"),
         (f"{ONE}\n[[node]]", r"f: brokerName stands beside \[\[node\]\]"),

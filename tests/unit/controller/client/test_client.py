@@ -248,6 +248,7 @@ def test_a_call_that_reached_no_controller_is_not_done() -> None:
             assert isinstance(answer, CallUnanswered)
             assert not answer.may_be_done
             assert answer.reason.startswith("no controller leads: ")
+            assert f"{leader.address} {leader.address}" not in answer.reason
             assert {leader.address, other.address} == set(client.known)
             assert 1013 not in other.asked
 
