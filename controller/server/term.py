@@ -34,6 +34,7 @@ from pystore.controller.server.set_history import SetHistory
 from pystore.controller.server.store_threads import CallKind, StoreThreads
 from pystore.controller.server.sweep import SilentBrokers, due_commands
 from pystore.errors import (
+    FormatError,
     PystoreError,
     SessionLostError,
     StorageError,
@@ -52,6 +53,7 @@ _ENDS_S = 30
 """Between two commits of log ends; a dying controller loses the later ones."""
 _WAIT_MIN_S = 0.01
 _SETS_AT_ONCE = 100
+_LOOK_S = 1.0
 _RETRY_S = 0.2
 _LOOKS = 20
 """At a call under way, within its limit."""
@@ -163,6 +165,7 @@ class LeaderTerm:
 
         Raises:
             SessionLostError: another controller leads, or may lead.
+            NotAStoreError: the records were removed or replaced.
         """
         tasks = [
             asyncio.create_task(work)
@@ -451,13 +454,29 @@ class LeaderTerm:
         while True:
             due_ns = self.authority.prove_at_ns
             if due_ns is None:
-                await asyncio.Event().wait()
+                await self._look()
                 continue
             left_s = (due_ns - self._clock_ns()) / _S
             if left_s > 0:
                 await asyncio.sleep(left_s)
                 continue
             await self._prove_once()
+
+    async def _look(self) -> None:
+        """
+        Looks whether the records are there yet: a term that lasts as long as the
+        process needs no proof, but its files may be removed, or replaced by others, in
+        which another controller may lead.
+
+        Raises:
+            NotAStoreError: they are not: this process must not make an empty store.
+        """
+        await asyncio.sleep(_LOOK_S)
+        try:
+            await self._threads.run(CallKind.PROOF, self._store.get, PROOF)
+        except (FormatError, StorageError, UnavailableError):
+            # The session may outlive it; a commit that fails says more.
+            return
 
     async def _prove_once(self) -> None:
         proof: list[Op] = [self.authority.term.check, Put(PROOF, b"")]

@@ -175,6 +175,7 @@ class LmdbEnvironment:
                 sync_directory(path, calls)
                 sync_directory(path.parent, calls)
             self.owners = LmdbOwners(path / _OWNERS)
+            self._file = _file_of(path)
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             self.environment.close()
@@ -276,8 +277,10 @@ class LmdbEnvironment:
         Opens a read transaction for the block.
 
         Raises:
+            NotAStoreError: the data file was removed or replaced.
             StorageError: LMDB refused.
         """
+        self._check_file()
         try:
             with self.environment.begin() as transaction:
                 yield LmdbRead(transaction, self.owners, str(self.path))
@@ -293,9 +296,11 @@ class LmdbEnvironment:
 
         Raises:
             FullError: no space; nothing was changed.
+            NotAStoreError: the data file was removed or replaced.
             UnknownOutcomeError: the write of LMDB's root failed.
             StorageError: LMDB refused; nothing was changed.
         """
+        self._check_file()
         try:
             with self.environment.begin(write=True) as transaction:
                 yield LmdbRead(transaction, self.owners, str(self.path))
@@ -308,6 +313,18 @@ class LmdbEnvironment:
                     path=str(self.path),
                 ) from error
             raise self._refused("commit to", error) from error
+
+    def _check_file(self) -> None:
+        """
+        A removed file takes commits that nobody reads again; one that was put in its
+        place, as from a backup, may have another leader.
+        """
+        if _file_of(self.path) != self._file:
+            raise NotAStoreError(
+                f"{self.path}: the record store was removed or replaced while it was "
+                "open: stop this process before you restore it",
+                path=str(self.path),
+            )
 
     def _is_stopped(self) -> bool:
         try:
@@ -356,6 +373,21 @@ class LmdbEnvironment:
             f"{self.path}: {error}: restore the record store from a backup",
             path=str(self.path),
         )
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """
+    Returns device and inode of the data file; ``None``: there is none.
+    """
+    try:
+        status = os.stat(path / _DATA)
+    except FileNotFoundError:
+        # Removed with or without its directory.
+        return None
+    except OSError as error:
+        # Such as a directory that this user may not enter any more.
+        raise storage_error("look at", path / _DATA, error) from error
+    return status.st_dev, status.st_ino
 
 
 def _environment(path: Path, map_bytes: int) -> lmdb.Environment:

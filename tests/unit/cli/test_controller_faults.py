@@ -9,10 +9,12 @@ import resource
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lib.broker_process import until
 from lib.controller.broker_set_driver import start
 from lib.controller.controller_process import ControllerProcess
 from lib.store.stores import SEGMENT
@@ -33,6 +35,9 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import HeartbeatExtension
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.controller_headers import GetMetadataResponse
+from pystore.remoting.fields import decode_fields
 from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 
@@ -210,3 +215,32 @@ def _is_closed(peer: socket.socket, wait_s: float) -> bool:
         return True
     except (TimeoutError, BlockingIOError):
         return False
+
+
+def _metadata(one: ControllerProcess) -> GetMetadataResponse:
+    answer = one.ask(RequestCode.CONTROLLER_GET_METADATA_INFO)
+    return decode_fields(GetMetadataResponse, answer.ext_fields)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_controller_whose_records_are_removed_ends(
+    tmp_path: Path, *, leads: bool
+) -> None:
+    """
+    It neither grants leases over records that nobody reads again, nor makes an empty
+    store where an operator is about to restore one.
+    """
+    records = tmp_path / "records"
+    with ExitStack() as stack:
+        first = stack.enter_context(ControllerProcess("--store", records))
+        first.await_lead()
+        last = first
+        if not leads:
+            last = stack.enter_context(ControllerProcess("--store", records))
+            # It has opened the records once it is announced in them.
+            until(lambda: last.address in (_metadata(first).peers or ""))
+        records.rename(tmp_path / "away")
+        last.wait_for("was removed or replaced while it was open")
+        assert 3 == last.child.wait(60)
+        assert 3 == first.child.wait(60)
+        assert not records.exists()

@@ -5,15 +5,17 @@ An LMDB directory: opened once per process, refused if it is damaged.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from cluster.small_disks import NEEDS_MOUNTS, SmallDisk
 from lib.store.forked import forked
 
-from pystore.errors import FormatError, FullError, StorageError
+from pystore.errors import FormatError, FullError, NotAStoreError, StorageError
 from pystore.fs.atomic import Calls
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
 from pystore.records.lmdb_store import LmdbStore
@@ -44,6 +46,34 @@ def test_stores_of_one_process_share_what_is_open(path: Path) -> None:
     third = LmdbEnvironment.enter(path, MAP_BYTES)
     assert third is not first
     third.leave()
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_records_that_were_removed_take_no_commit(
+    path: Path, *, comes_back: bool
+) -> None:
+    """
+    Nobody would read them again; others in their place may have another leader.
+    """
+    store = LmdbStore(path)
+    assert store.get("a") is not None
+    shutil.copytree(path, path.with_name("older"))
+    path.rename(path.with_name("away"))
+    if comes_back:
+        path.with_name("older").rename(path)
+    for call in (
+        lambda: store.commit([Put("a", b"new")]),
+        lambda: store.get("a"),
+        store.scan,
+    ):
+        with pytest.raises(NotAStoreError, match="was removed or replaced"):
+            call()
+    store.close()
+    if comes_back:
+        with closing(LmdbStore(path)) as other:
+            found = other.get("a")
+            assert found is not None
+            assert b"value of a" == found.value
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 1000, None])
