@@ -150,9 +150,10 @@ class Monitor:
 
     def note_cut(self, offset: int, bytes_cut: int, reason: str) -> None:
         """
-        The end of the log was moved down.
+        The end of the log was moved down; it is no event if it was there before.
         """
-        self.tell(LogCut, offset=offset, bytes_cut=bytes_cut, reason=reason)
+        if bytes_cut:
+            self.tell(LogCut, offset=offset, bytes_cut=bytes_cut, reason=reason)
 
     def note_sealed(self, base_offset: int, records: int) -> None:
         """

@@ -222,6 +222,17 @@ def test_every_fact_of_the_life_of_a_store_is_an_event(tmp_path: Path) -> None:
     assert [3] == [one.records for one in events if isinstance(one, StoreRecovered)]
 
 
+def test_a_cut_at_the_end_of_the_log_is_no_event(tmp_path: Path) -> None:
+    """
+    As a slave makes it whose master agrees with its whole log.
+    """
+    events = list[StoreEvent]()
+    with Store(tmp_path / "s", segment_size=SEGMENT, on_event=events.append) as store:
+        fill(store.log, 3)
+        store.cut(store.log.end_offset)
+    assert "LogCut" not in _kinds(events)
+
+
 def test_removed_stranded_segments_are_an_event(tmp_path: Path) -> None:
     """
     As a killed RocketMQ leaves them (A2).
