@@ -246,13 +246,19 @@ def _why_no_founder(state: SetState, command: Elect, facts: Facts) -> str:
     broker_id, end = further
     other = state.replica(broker_id)
     is_alive = facts.is_alive(other)
+    told = max(facts.position(asked).end, 0)
+    loss = "accept the loss (`pystore admin electMaster --unclean`)"
+    if other == asked:
+        return (
+            f"broker {broker_id} had records up to {end.end}, and tells of {told} now: "
+            f"wait until it has registered; if its store has no more, {loss}"
+        )
     verb, order = ("has", "wait for it") if is_alive else ("had", "start it")
     if other is None:
         order = "bring it back (`pystore admin readmitBroker`)"
     return (
         f"broker {broker_id} {verb} records up to {end.end}, broker {asked.broker_id} "
-        f"only up to {max(facts.position(asked).end, 0)}: {order}, or accept the loss "
-        "(`pystore admin electMaster --unclean`)"
+        f"only up to {told}: {order}, or {loss}"
     )
 
 

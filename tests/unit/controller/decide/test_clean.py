@@ -23,6 +23,8 @@ from pystore.controller.model.commands import (
     StepDown,
     Trigger,
 )
+from pystore.controller.model.facts import LastHeartbeat
+from pystore.controller.model.log_end import NOWHERE
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import (
     Applied,
@@ -154,6 +156,15 @@ def test_a_broker_with_fewer_records_brings_no_set_back_unless_unclean() -> None
     assert [(90, 100, "unclean")] == [
         (one.start, one.end, one.cause) for one in brokers.state.losses
     ]
+
+
+def test_a_broker_that_is_brought_back_tells_its_log_before_it_is_elected() -> None:
+    """Its election may be asked for before it has registered again."""
+    brokers = _brought_back()
+    brokers.do(Readmit(1), Done)
+    brokers.hear(1, LastHeartbeat(None, NOWHERE))
+    refusal = brokers.refused(Elect(Trigger.BROKER, 1))
+    assert "had records up to 100, and tells of 0 now: wait" in refusal.reason
 
 
 def test_a_set_that_begins_anew_records_what_its_cleaned_brokers_had() -> None:
