@@ -341,11 +341,12 @@ class BrokerNode:
                     elect = ElectMaster(
                         identity.cluster, identity.broker, identity.broker_id
                     )
+                    before = self._newest
                     elected = await self._client.elect_master(elect)
                     found = elected if isinstance(elected, MasterInfo) else found
-                    self._unelected = _remark_of(elected)
-                else:
-                    self._unelected = ""
+                    # A notice of a master may have come before the refusal.
+                    is_newest = self._newest is before
+                    self._unelected = _remark_of(elected) if is_newest else ""
                 self._told(found)
                 await registrar.found(found, replica.me)
             if self._client.stranger:
@@ -374,6 +375,8 @@ class BrokerNode:
         newest = self._newest
         if newest is None or told.master_epoch >= newest.master_epoch:
             self._newest = told
+        if told.master is not None:
+            self._unelected = ""
         if self.replica is None:
             return
         address = self._ha_address_of(told, self.replica)
