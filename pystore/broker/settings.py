@@ -344,15 +344,12 @@ def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
         raise InvalidError(f"{place}: {table!r}: expected a table")
     texts = {}
     for name, value in table.items():
-        if name in _HOST_KEYS and name not in keys:
-            raise InvalidError(
-                f"{place}: {name} is a setting of the host: move it into [host]"
-            )
         if name not in keys:
             near = _OURS.get(name) or get_close_matches(name, keys, 1, 0)[0]
-            raise InvalidError(
-                f"{place}: {name} is no setting here: did you mean {near}?"
-            )
+            what = f"is no setting here: did you mean {near}?"
+            if name in _HOST_KEYS:
+                what = "is a setting of the host: move it into [host]"
+            raise InvalidError(f"{place}: {name} {what}")
         many = value if isinstance(value, list) else [value]
         if not all(isinstance(one, str | int) for one in many):
             raise InvalidError(
