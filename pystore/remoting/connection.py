@@ -123,8 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._next_opaque = 0
         self._in_flight = 0
-        # Those of the peer that may not run yet.
-        # A list, as an empty deque takes ten times the memory.
+        # Of the peer, not to run yet; an empty deque takes ten times the memory.
         self._waiting: list[tuple[Handling, RemotingCommand]] = []
         self._waiting_bytes = 0
         self._active_at = self._loop.time()
@@ -545,15 +544,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def retire(self) -> None:
         """
-        Closes the connection once no call waits for an answer, and no request of the
-        peer for its own.
+        Closes the connection once nothing waits for an answer, at either end.
         """
         self._is_retired = True
         self._close_if_retired()
 
     def _close_if_retired(self) -> None:
-        is_busy = self._calls or self._in_flight or self._waiting
-        if self._is_retired and not is_busy:
+        if self._is_retired and not (self._calls or self._in_flight or self._waiting):
             self.close()
 
     def abort(self) -> None:
