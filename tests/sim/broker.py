@@ -51,7 +51,7 @@ class Broker(Place):
         store: its directory.
         synced: end of its log that was on disk when it told last.
         more: settings of its own.
-        nature: is called in its process, and makes it another peer.
+        defect_of_peer: is called in its process, and makes it a faulty peer.
         disk: the state of its disk.
     """
 
@@ -61,7 +61,7 @@ class Broker(Place):
         self.store = owner.folder / name
         self.synced = 0
         self.more: dict[str, str | int] = {}
-        self.nature: Callable[[], object] = bool
+        self.defect_of_peer: Callable[[], object] = bool
         self.disk = WELL
         self._numbers = itertools.count(1)
         self._asked: dict[int, Answered] = {}
@@ -110,7 +110,7 @@ class Broker(Place):
 
     def _program(self) -> Callable[[Kernel], BrokerProgram]:
         (settings,) = host_of_toml(self._text(), self.name).nodes
-        return lambda kernel: BrokerProgram(kernel, settings, self.nature)
+        return lambda kernel: BrokerProgram(kernel, settings, self.defect_of_peer)
 
     def _text(self) -> str:
         owner = self._owner

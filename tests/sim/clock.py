@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -25,6 +26,12 @@ def restart_with_clock() -> None:
     hashes, and so the orders of sets, are always the same, too.
     """
     if hasattr(ctypes.CDLL(None), "virtual_clock_set"):
+        # It is loaded, so neither its file nor its name is needed any more.
+        loaded, _, others = os.environ.pop(_PRELOAD, "").partition(" ")
+        if others:
+            os.environ[_PRELOAD] = others
+        if loaded:
+            shutil.rmtree(Path(loaded).parent, ignore_errors=True)
         return
     folder = Path(tempfile.mkdtemp(prefix="pystore-clock-"))
     library = folder / "clock.so"

@@ -105,7 +105,7 @@ class BrokerProgram(_AsyncProgram):
         self,
         kernel: Kernel,
         settings: NodeSettings,
-        nature: Callable[[], object] = bool,
+        defect: Callable[[], object] = bool,
     ) -> None:
         super().__init__(kernel)
         options = settings.options.copy()
@@ -113,8 +113,8 @@ class BrokerProgram(_AsyncProgram):
         options["on_event"] = self.event
         node = BrokerNode(settings.config, self.line, self.event, **options)
         self._hosted = HostedNode(settings, node)
-        nature()
-        # What its nature changes is not judged.
+        defect()
+        # What the defect changes is not judged.
         watch_acks(kernel, lambda: node.log)
         self._requests = ControlRequests({settings.name: self._hosted}, self.line)
         self._flushed = 0

@@ -84,9 +84,10 @@ class Round:
         try:
             with self.brokers:
                 found = self._run()
-        except AssertionError as error:
-            # The set did not become whole, or stores differ.
-            found = [str(error) or traceback.format_exc()]
+        except Exception as error:
+            # The set did not become whole, stores differ, or a process crashed.
+            is_told = isinstance(error, AssertionError) and str(error)
+            found = [str(error) if is_told else traceback.format_exc()]
         return [*found, *self.brokers.defects, *self.brokers.records.broken]
 
     def _run(self) -> list[str]:
@@ -148,8 +149,8 @@ class Round:
             begun = self.world.now_ns
             try:
                 yield from fault(around)
-            except AssertionError as error:
-                # The round ends with it.
+            except Exception as error:
+                # Any error: the round ends with it.
                 self._errors.append(error)
             self.caused.append(Caused(fault.__name__, begun, self.world.now_ns))
             ended.append(fault)
@@ -186,7 +187,8 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=60, help="virtual, of each")
     parser.add_argument("--seconds", type=float, default=1e9, help="real, of all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--only", action="append", help="a fault; of these by chance")
+    names = [one.__name__ for one in FAULTS]
+    parser.add_argument("--only", action="append", choices=names, metavar="FAULT")
     parser.add_argument("--lines", action="store_true", help="of all processes")
     asked = parser.parse_args()
     jobs = min(asked.jobs, asked.seeds)
@@ -197,6 +199,9 @@ def main() -> int:
             code = 2
             try:
                 code = _work(asked, range(number, asked.seeds, jobs))
+            except BaseException:
+                # Any error: a forked process must not go on as its parent.
+                traceback.print_exc()
             finally:
                 sys.stdout.flush()
                 os._exit(code)

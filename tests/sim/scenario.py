@@ -138,7 +138,7 @@ class Scenario:
         for number in range(size + 1, size + learners + 1):
             self._broker(number).more["asyncLearner"] = "true"
         for word in _list(options.get("boasting", "")):
-            self._broker(word).nature = acks_more_than_it_has
+            self._broker(word).defect_of_peer = acks_more_than_it_has
         for word in _list(options.get("clocks", "")):
             place, _, rate = word.partition("=")
             self._place(place).machine.rate = float(rate)
@@ -187,8 +187,8 @@ class Scenario:
         if "after" in words:
             place = self._place(words[0])
             assert place.process is not None
-            place.process.fuse = int(words[2])
-            place.process.blown = lambda: how(place)
+            place.process.steps_left = int(words[2])
+            place.process.on_last_step = lambda: how(place)
             return
         for word in words:
             how(self._place(word))
@@ -340,7 +340,7 @@ class Scenario:
         self._heal([])
         for one in (*self._set.controllers, *self._set.brokers.values()):
             if one.process is not None:
-                one.process.fuse = None
+                one.process.steps_left = None
             if not one.is_up:
                 one.start()
         for one in self._set.brokers.values():

@@ -1,5 +1,5 @@
 """
-A seed is all chance there is.
+A seed decides all that is random.
 """
 
 from __future__ import annotations

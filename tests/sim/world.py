@@ -91,7 +91,7 @@ class Process:
 
     Attributes:
         is_alive: whether it runs.
-        fuse: after so many steps `blown` is called; ``None``: never.
+        steps_left: after so many `on_last_step` is called; ``None``: never.
         ended: is called once it runs no more.
     """
 
@@ -110,8 +110,8 @@ class Process:
         self._world = world
         self._heard = heard
         self._paused_until = 0
-        self.fuse: int | None = None
-        self.blown: Callable[[], object] = bool
+        self.steps_left: int | None = None
+        self.on_last_step: Callable[[], object] = bool
         self._arrived: list[tuple[Any, ...]] = []
         self._step_at = -1
         self._wake = 0
@@ -180,12 +180,12 @@ class Process:
         if not self.is_alive:
             return
         self._step_at = -1
-        if self.fuse is not None:
-            if not self.fuse:
-                self.fuse = None
-                self.blown()
+        if self.steps_left is not None:
+            if not self.steps_left:
+                self.steps_left = None
+                self.on_last_step()
                 return
-            self.fuse -= 1
+            self.steps_left -= 1
         if self.is_paused:
             self._schedule(self._paused_until)
             return
