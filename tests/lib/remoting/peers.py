@@ -113,6 +113,9 @@ HANDLERS: Mapping[int, Handler] = {
 class Talk:
     """
     A server, its connections, and its lines for people.
+
+    Attributes:
+        hanging: how many requests of the code `HANG` have begun.
     """
 
     server: RemotingServer
@@ -120,6 +123,14 @@ class Talk:
     said: list[str]
     closed: list[Connection]
     peers: list[Peer] = field(default_factory=list)
+    hanging: int = 0
+
+    async def hang(self, *_: object) -> Reply:
+        """
+        Never comes back.
+        """
+        self.hanging += 1
+        return await hang()
 
     async def connect(self) -> Peer:
         """
@@ -170,8 +181,10 @@ async def serving(limits: RemotingLimits | None = None) -> AsyncIterator[Talk]:
     """
     said: list[str] = []
     closed: list[Connection] = []
-    server = RemotingServer(HANDLERS, limits, say=said.append, closed=closed.append)
+    handlers = dict(HANDLERS)
+    server = RemotingServer(handlers, limits, say=said.append, closed=closed.append)
     talk = Talk(server, await server.start(), said, closed)
+    handlers[HANG] = talk.hang
     try:
         yield talk
     finally:

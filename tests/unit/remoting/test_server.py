@@ -179,10 +179,12 @@ def test_heartbeats_are_served_while_as_many_requests_run_as_may() -> None:
                 other = await talk.connect()
                 for opaque in range(limits.requests_max):
                     other.writer.write(encode_frame(RemotingCommand(HANG, opaque)))
+            # Before that a request of another peer would take the place of one.
+            await until(lambda: talk.hanging == limits.running_max)
             peer = await talk.connect()
-            busy = None
-            while busy is None or busy.code != ResponseCode.SYSTEM_BUSY:
-                busy = await peer.ask(RemotingCommand(ECHO, 1))
+            busy = await peer.ask(RemotingCommand(ECHO, 1))
+            assert busy is not None
+            assert busy.code == ResponseCode.SYSTEM_BUSY
             for asked in (peer, other):
                 beat = RemotingCommand(BEAT, 99, ext_fields=_BEAT_FIELDS)
                 answered = await asked.ask(beat)
