@@ -143,7 +143,8 @@ class Surroundings:
         """
         found = self.brokers.statuses()
         begin = found.get(name, {}).get("minOffset")
-        members = max((one["syncStateSet"] for one in found.values()), key=len)
+        told = [one["syncStateSet"] for one in found.values()]  # none: all are dead
+        members = max(told, key=len, default=[])
         others = [
             one
             for other, one in found.items()

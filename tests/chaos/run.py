@@ -192,7 +192,7 @@ def _cause(chosen: list[Fault], around: Surroundings, history: History) -> None:
         print(f"{time.monotonic():.1f} {one.__name__}", flush=True)
         begun = History.now_ns()
         fault = one(around)
-        next(fault)
+        next(fault, None)  # it may end at once: the set would not survive it
         under_way.append((one.__name__, begun, fault))
         time.sleep(draw.choice([0.05, 0.5, 1, 2, 5]) * draw.uniform(0.5, 1))
     draw.shuffle(under_way)
