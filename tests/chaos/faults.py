@@ -143,8 +143,8 @@ class Surroundings:
         """
         found = self.brokers.statuses()
         begin = found.get(name, {}).get("minOffset")
-        told = [one["syncStateSet"] for one in found.values()]  # none: all are dead
-        members = max(told, key=len, default=[])
+        told = [one["syncStateSet"] for one in found.values()]
+        members: list[int] = max(told, key=len, default=[])  # none: all are dead
         others = [
             one
             for other, one in found.items()
