@@ -35,7 +35,15 @@ ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = Path(__file__).with_name("mutants.toml")
 TIMEOUT_S = 120
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", ".ci", "build", "dist", "golden", "__pycache__", ".*cache"
+    ".git",
+    ".venv",
+    ".ci",
+    "build",
+    "dist",
+    "golden",
+    "*.egg-info",
+    "__pycache__",
+    ".*cache",
 )
 
 

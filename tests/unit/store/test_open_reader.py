@@ -5,6 +5,7 @@ Opening for reading, beside a writer and without one.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -408,3 +409,25 @@ def test_after_a_restart_a_log_without_any_segment_is_no_empty_log(
         CommitLog(root, mode="r")
     with pytest.raises(CorruptError, match="no segment is left"):
         arrow_reader(root).read_all()
+
+
+def test_without_metadata_a_reader_meets_the_damage_of_the_newest_segment(
+    tmp_path: Path,
+) -> None:
+    """
+    Nothing but the file tells that there were records: a reader does not end in front
+    of it, as if the log ended there.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        while log.end_offset < 2 * SEGMENT + 1000:
+            fill(log, 10)
+    shutil.rmtree(root / "meta")
+    path = segment(root, 2 * SEGMENT)
+    path.unlink()
+    path.symlink_to(path.name)
+
+    with CommitLog(root, mode="r") as reader:
+        assert 3 * SEGMENT == reader.end_offset
+        with pytest.raises(CorruptError, match="cannot open"):
+            bodies(reader)
