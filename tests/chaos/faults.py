@@ -8,6 +8,8 @@ comes after a second one: by then no fault lasts.
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
 import signal
@@ -341,7 +343,15 @@ def slave_is_an_older_copy(around: Surroundings) -> Iterator[None]:
     broker, store = around.brokers.brokers[name], around.brokers.store(name)
     copy = store.parent / "copy"
     broker.kill()
-    shutil.copytree(store, copy)
+    try:
+        shutil.copytree(store, copy)
+    except OSError as error:
+        if os.strerror(errno.ENOSPC) not in str(error):
+            raise
+        # Another fault: its disk is full, so there is no copy.
+        shutil.rmtree(copy, ignore_errors=True)
+        around.restart(name)
+        return
     around.restart(name)
     yield
     if not around.is_spare(name):
