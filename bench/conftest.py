@@ -77,11 +77,12 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """
-    Leaves out all but a sample of the benches that were chosen.
+    Leaves out all but a sample of the benches that were chosen; ``PS_SEED`` draws the
+    same sample again.
     """
     count = config.getoption("sample")
     if count is not None and count < len(items):
-        seed = random.randrange(2**32)
+        seed = int(os.environ.get("PS_SEED", random.randrange(2**32)))
         print("seed of the sample", seed)
         kept = set(random.Random(seed).sample(items, count))
         config.hook.pytest_deselected(items=[one for one in items if one not in kept])
