@@ -30,6 +30,7 @@ _NAMES = (
     "control.h",
     "ill.h",
     "reader.h",
+    "append_frame.h",
 )
 HEADERS = tuple(CSRC / name for name in _NAMES)
 

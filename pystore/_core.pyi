@@ -91,6 +91,9 @@ class Lib:
     PS_WAIT_EXPIRED: Final[int]
     PS_WAIT_ENDED: Final[int]
     PS_MODE_READ_ILL: Final[int]
+    PS_ACK_FRAME: Final[int]
+    PS_FAR_BEHIND: Final[int]
+    PS_ACK_POISONED: Final[int]
     def ps_record_check(
         self,
         data: CData,
@@ -365,6 +368,16 @@ class Lib:
         size_max: int,
         buffer: CData,
         copied: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_append_frame(
+        self,
+        log: CData,
+        data: CData,
+        size: int,
+        step: CData,
+        ends: CData,
+        taken: CData,
         error: CData,
     ) -> int: ...
 

@@ -24,6 +24,7 @@ class AckPolicy:
     Attributes:
         epoch: of the mastership.
         newer_epoch: a newer epoch that a peer knows: nothing is acknowledged any more.
+        has_legacy: a member does not report what it flushed.
     """
 
     epoch: int
@@ -32,6 +33,7 @@ class AckPolicy:
     _membership: Membership
     _progress: ConfirmOffset
     newer_epoch: int | None = None
+    has_legacy: bool = False
 
     def completed(self, ack: Ack) -> int:
         """
@@ -84,6 +86,12 @@ class AckPolicy:
             return None
         return AppendRefusal(reason, text)
 
+    def find_legacy(self) -> None:
+        """
+        Looks for legacy members, after a session or a set changed.
+        """
+        self.has_legacy = bool(self.legacy_ids())
+
     def legacy_ids(self) -> list[int]:
         """
         Returns the ids of members that do not report what they flushed.
@@ -122,9 +130,8 @@ class AckPolicy:
         """
         own, me = self._progress, self._set_state.master.broker_id
         held = [(me, own.ends.newest, own.flushed_offset)]
-        held += [
-            (one.broker_id, one.received_offset or 0, one.flushed_offset or 0)
-            for one in self._membership.sessions
-            if not one.is_learner
-        ]
-        return HolderOffsets(tuple(held), bool(self.legacy_ids()))
+        for one in self._membership.sessions:
+            if not one.is_learner:
+                ends = one.received_offset or 0, one.flushed_offset or 0
+                held.append((one.broker_id, *ends))
+        return HolderOffsets(tuple(held), self.has_legacy)

@@ -5,6 +5,7 @@ Facts about a slave's session, from its link to the in-sync logic.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pystore.ha.wire.codes import AckStatus
 from pystore.replicaset import Incarnation
@@ -35,8 +36,7 @@ class SessionOpened:
     is_filling: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SessionAcked:
+class SessionAcked(NamedTuple):
     """
     A slave acked.
 

@@ -35,12 +35,13 @@ class HolderOffsets:
     )
 
     def __init__(self, held: tuple[tuple[int, int, int], ...], is_legacy: bool) -> None:
+        broker_ids, received, flushed = zip(*held, strict=True)
         self._held = held
         self._is_legacy = is_legacy
-        self._everyone = frozenset(broker_id for broker_id, _, _ in held)
-        self._received_low = min(received for _, received, _ in held)
-        self._flushed_low = min(flushed for _, _, flushed in held)
-        self._flushed_high = max(flushed for _, _, flushed in held)
+        self._everyone = frozenset(broker_ids)
+        self._received_low = min(received)
+        self._flushed_low = min(flushed)
+        self._flushed_high = max(flushed)
 
     def settled(self, ack: Ack, end_offset: int, outcome: AckOutcome) -> AckResult:
         """

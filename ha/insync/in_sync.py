@@ -35,7 +35,7 @@ from pystore.ha.insync.sessions import Session, Sessions
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.insync.set_state import MembershipState
 from pystore.ha.wire.codes import AckStatus
-from pystore.replicaset import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 __all__ = ["InSync"]
 
@@ -101,6 +101,7 @@ class InSync:
         self._history.note(epoch_start, now_ms)
         self._outsiders: list[Session] = []
         self._holders = self._ack_holders()
+        self.ack_policy.find_legacy()
         self.refusals = self._refusals()
         self._advance(now_ms)
 
@@ -313,7 +314,16 @@ class InSync:
         Whether a slave may be suspended: not while it is a member or may become one;
         `exclude` it first (RMQ-K.3).
         """
-        return broker_id not in {one.broker_id for one in self._set_state.any_set}
+        return broker_id not in self._set_state.any_ids
+
+    def may_join(self, broker_id: int) -> bool:
+        """
+        Whether a slave may become a member: it is none, or a candidate (RMQ-R82).
+        """
+        candidates = self._set_state.agreed.candidates
+        return self.may_suspend(broker_id) or (
+            bool(candidates) and broker_id in ids_of(candidates)
+        )
 
     # Results.
 
@@ -399,6 +409,7 @@ class InSync:
         Advances after a session or a set changed.
         """
         self._holders = self._ack_holders()
+        self.ack_policy.find_legacy()
         self.refusals = self._refusals()
         self._advance(now_ms)
 

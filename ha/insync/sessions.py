@@ -77,6 +77,8 @@ class Sessions:
         now = self._live.get(fact.broker_id)
         if now is not None and _is_older(fact, now):
             return fact.session_id
+        if now is not None:
+            self._keep_highest(now)
         self._live[fact.broker_id] = Session(
             Member(fact.broker_id, fact.incarnation),
             fact.session_id,
@@ -121,8 +123,6 @@ class Sessions:
         if fact.flushed_offset is not None and not session.is_legacy:
             session.flushed_offset = min(fact.flushed_offset, fact.received_offset)
         session.status = fact.status
-        highest = self._highest.get(session.member, 0)
-        self._highest[session.member] = max(highest, fact.received_offset)
         return session
 
     def left(self, fact: SessionEnded) -> Session | None:
@@ -134,6 +134,7 @@ class Sessions:
         """
         session = self._of(fact)
         if session is not None:
+            self._keep_highest(session)
             del self._live[fact.broker_id]
         return session
 
@@ -171,7 +172,15 @@ class Sessions:
         Returns the highest ack of each incarnation. The controller compares it with
         what a restarted replica still holds (B2).
         """
+        for session in self._live.values():
+            self._keep_highest(session)
         return dict(self._highest)
+
+    def _keep_highest(self, session: Session) -> None:
+        # Within a session no ack is below the one before.
+        if session.received_offset is not None:
+            highest = self._highest.get(session.member, 0)
+            self._highest[session.member] = max(highest, session.received_offset)
 
     def _of(self, fact: SessionAcked | SessionEnded) -> Session | None:
         session = self._live.get(fact.broker_id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pystore.errors import LocalViolation
 from pystore.ha.insync.set_change import SetChange
-from pystore.replicaset import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 __all__ = ["MembershipState"]
 
@@ -28,6 +28,7 @@ class MembershipState:
         agreed: what the controller committed last, as far as is known.
         any_set: members of any set that the controller may have by now, candidates
             included: an ack waits for each.
+        any_ids: their broker ids.
         every_set: members of all of them: they count whatever the answer is.
         size_max: members of the largest of them (RMQ-R115).
 
@@ -166,6 +167,7 @@ class MembershipState:
             open_sets.append(self._asked.members)
         agreed = self.agreed
         self.any_set = agreed.members.union(agreed.candidates, *open_sets)
+        self.any_ids = ids_of(self.any_set)
         self.every_set = agreed.members.intersection(*open_sets)
         sizes = (len(members) for members in (agreed.members, *open_sets))
         self.size_max = max(sizes)

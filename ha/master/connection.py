@@ -65,7 +65,7 @@ class LinkOwner:
         now_ms: a clock that never steps back.
         notifier: notifies when the log grew.
         opened: takes a new session; returns the id of the session to close.
-        acked: takes an ack.
+        acked: takes an ack, and the state of the log after it arrived.
         left: takes the end of a session.
         step_down: takes a newer epoch.
         close: ends the link of a session.
@@ -80,7 +80,7 @@ class LinkOwner:
     now_ms: Callable[[], int]
     notifier: Notifier
     opened: Callable[[SessionOpened], int | None]
-    acked: Callable[[SessionAcked], None]
+    acked: Callable[[SessionAcked, MasterLog], None]
     left: Callable[[SessionEnded], None]
     step_down: Callable[[int], None]
     close: Callable[[int, str], None]
@@ -248,7 +248,7 @@ class SlaveConnectionThreads:
                 with wire.data as data:
                     taken = connection.receive(data, log, now_ms)
                 wire.take(taken)
-                self._carry_out(connection)
+                self._carry_out(connection, log)
                 if len(self._unsent) > GATHER_FRAMES:
                     raise LinkLost(
                         "the slave sends queries and does not read the answers"
@@ -337,19 +337,23 @@ class SlaveConnectionThreads:
                 return True
             self._unsent.append(block)
             self._flow.spend(block.size)
+            if block.offset + block.size == log.end_offset:
+                return True
             gathered += block.size + len(block.head)
         return False
 
     # -- effects -------------------------------------------------------------
 
-    def _carry_out(self, connection: MasterProtocol) -> None:
+    def _carry_out(
+        self, connection: MasterProtocol, log: MasterLog | None = None
+    ) -> None:
         """
         Carries out all effects, in order, with the lock held. After `CloseLink` no
         effect counts.
         """
         for effect in connection.effects():
             if isinstance(effect, SessionAcked):  # by far the most
-                if not self._count(connection, effect):
+                if not self._count(connection, effect, log or self._owner.log()):
                     return
             elif isinstance(effect, Send):
                 self._unsent.append(effect.data)
@@ -374,9 +378,11 @@ class SlaveConnectionThreads:
             elif isinstance(effect, SessionEnded):
                 self._owner.left(effect)
 
-    def _count(self, connection: MasterProtocol, fact: SessionAcked) -> bool:
+    def _count(
+        self, connection: MasterProtocol, fact: SessionAcked, log: MasterLog
+    ) -> bool:
         try:
-            self._owner.acked(fact)
+            self._owner.acked(fact, log)
         except RemoteViolation as error:
             # The slave cannot hold what it acks: its session ends.
             self._ended(str(error))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
@@ -36,8 +36,7 @@ def _no_queues(offset: int) -> tuple[NextQueueOffset, ...]:  # noqa: ARG001
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class MasterLog:
+class MasterLog(NamedTuple):
     """
     The state of the master's log at one moment.
 
@@ -49,6 +48,7 @@ class MasterLog:
         epochs: its table; the last one is the master's own epoch.
         segment_size: bytes of one file.
         wants_flush: a caller waits for the disks of slaves.
+        is_poisoned: a write-back failed (A12).
         queue_offsets: returns the next queue offsets as of an offset; reads the disk.
     """
 
@@ -60,10 +60,10 @@ class MasterLog:
     segment_size: int
     wants_flush: bool = False
     queue_offsets: QueueOffsetsAt = _no_queues
+    is_poisoned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SendBlock:
+class SendBlock(NamedTuple):
     """
     Send a head, then bytes of the log, directly from their segment.
 

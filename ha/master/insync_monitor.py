@@ -24,6 +24,7 @@ from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.set_change import SetChange, change_reason
 from pystore.ha.master.config import SetView
+from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.notifier import Notifier
 from pystore.ha.master.pending_appends import PendingAppends
 from pystore.replicaset import AgreedSet, Incarnation, ids_of
@@ -132,21 +133,28 @@ class InSyncMonitor:
         self.notifier.notify()
         return closing
 
-    def acked(self, fact: SessionAcked) -> None:
+    def acked(self, fact: SessionAcked, log: MasterLog) -> None:
         """
         A slave acked.
+
+        Args:
+            fact: the ack.
+            log: its state, read after the ack arrived.
 
         Raises:
             RemoteViolation: it cannot hold what it acks: close the link.
         """
+        in_sync = self._in_sync
         with self._lock:
             now_ms = self._now_ms()
-            end_offset = self._grew(now_ms)
-            self._in_sync.acked(fact, end_offset, now_ms)
+            self._note_sent()
+            if log.is_poisoned:
+                in_sync.poisoned(now_ms)
+            in_sync.grew(log.end_offset, log.flushed_offset, now_ms)
+            in_sync.acked(fact, log.end_offset, now_ms)
             self._publish()
-            is_outside = self._in_sync.may_suspend(fact.broker_id)
-            candidates = self._in_sync.set_now.candidates
-        if is_outside or any(one.broker_id == fact.broker_id for one in candidates):
+            is_waiting = in_sync.may_join(fact.broker_id)
+        if is_waiting:
             # It may be about to join (RMQ-R82): wake the thread that requests changes.
             self.notifier.notify()
 
@@ -402,10 +410,13 @@ class InSyncMonitor:
             self._grew(self._now_ms())
             self._publish()
 
+    def _note_sent(self) -> None:
+        while self._sent:
+            self._in_sync.ended(self._sent.popleft())
+
     def _grew(self, now_ms: int) -> int:
         in_sync = self._in_sync
-        while self._sent:
-            in_sync.ended(self._sent.popleft())
+        self._note_sent()
         ends = self._log.ends()
         if ends.poisoned:
             in_sync.poisoned(now_ms)

@@ -11,7 +11,6 @@ Source: docs/protocol.md (RMQ-K.3), docs/replication.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
@@ -54,8 +53,9 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
+from pystore.ha.wire.plain_ack import plain_ack
 from pystore.ha.wire.queue_frames import QueueSnapshot, queue_page
-from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
+from pystore.ha.wire.v3 import ACK_BYTES, DATA_BYTES_MIN, data_head, encode
 from pystore.replicaset import Incarnation
 
 __all__ = ["V3MasterProtocol"]
@@ -105,6 +105,12 @@ class V3MasterProtocol(AcceptedLink):
         return self._offset  # CONFIRM_TRUNCATE settled it
 
     def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
+        slave = self._slave
+        if slave is not None and self._state is State.TRANSFER:
+            offsets = plain_ack(data, self.config.epoch, self.session_id)
+            if offsets is not None:
+                self._take_offsets(slave, *offsets, AckStatus.OK)
+                return ACK_BYTES
         frame, size = take_frame(data, self._frame_bytes_max)
         if frame is None:
             return size
@@ -279,7 +285,25 @@ class V3MasterProtocol(AcceptedLink):
         self._receive_event(LinkEvent.RECEIVED_ACK)
         if not self._is_learner and ack.flags and ack.flags & AckFlag.LEARNER:
             raise RemoteViolation("a learner's ack in a session that counts")
-        received, flushed = self._held(ack)
+        self._take_offsets(
+            slave,
+            ack.received_offset,
+            ack.flushed_offset,
+            ack.echo_end_offset,
+            ack.status,
+        )
+        if ack.flags or ack.status is not AckStatus.OK:
+            self._apply_status(ack, now_ms)
+
+    def _take_offsets(
+        self,
+        slave: HandshakeSlave,
+        received: int,
+        flushed: int,
+        echo_end_offset: int,
+        status: AckStatus,
+    ) -> None:
+        received, flushed = self._held(received, flushed)
         self._check_ack(received)
         if not self._flushed <= flushed <= received:
             raise RemoteViolation(
@@ -289,18 +313,16 @@ class V3MasterProtocol(AcceptedLink):
         self._flushed = flushed
         self._effects.append(
             SessionAcked(
-                broker_id=slave.broker_id,
-                session_id=self.session_id,
-                received_offset=received,
-                flushed_offset=flushed,
-                caught_up_ms=self._times.held(min(received, ack.echo_end_offset)),
-                status=ack.status,
+                slave.broker_id,
+                self.session_id,
+                received,
+                flushed,
+                self._times.held(min(received, echo_end_offset)),
+                status,
             )
         )
-        if ack.flags or ack.status is not AckStatus.OK:
-            self._apply_status(ack, now_ms)
 
-    def _held(self, ack: TransferAck) -> tuple[int, int]:
+    def _held(self, received: int, flushed: int) -> tuple[int, int]:
         """
         Returns the received and the flushed offset. An empty log may be anywhere:
         until it has bytes, its end does not count.
@@ -310,15 +332,15 @@ class V3MasterProtocol(AcceptedLink):
                 point.
         """
         if self._empty_end is not None:
-            if ack.received_offset == self._empty_end:
+            if received == self._empty_end:
                 return 0, 0
-            if ack.received_offset < self._begin_offset:
+            if received < self._begin_offset:
                 raise RemoteViolation(
-                    f"an ack of offset {ack.received_offset} of a log that begins at "
-                    f"offset {self._begin_offset}"
+                    f"an ack of offset {received} of a log that begins at offset "
+                    f"{self._begin_offset}"
                 )
             self._empty_end = None
-        return ack.received_offset, ack.flushed_offset
+        return received, flushed
 
     def _apply_status(self, ack: TransferAck, now_ms: int) -> None:
         if ack.flags & AckFlag.LEAVING:
@@ -370,7 +392,7 @@ class V3MasterProtocol(AcceptedLink):
             flags=DataFlag(0),
         )
         if self._state is State.SUSPEND:
-            data = replace(data, flags=DataFlag.SUSPENDED)
+            data = data._replace(flags=DataFlag.SUSPENDED)
         self._sent(log, now_ms)
         head = encode(self._frame(data, now_ms))
         self._effects.append(SendBlock(head, self._offset, 0, log.end_offset))

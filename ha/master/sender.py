@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pystore.ha.master.transport import GATHER_BYTES, Acquire, SlaveSocket
 
@@ -30,8 +29,7 @@ HELPER_BYTES = 64 << 10
 """About the most that an appender sends for a sleeping sender."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """
     The next output of a link.
 

@@ -443,14 +443,15 @@ class MasterService:
         ends = self._handle.ends()
         self.monitor.sent(ends.published_end)
         return MasterLog(
-            min_offset=ends.min_offset,
-            end_offset=ends.published_end,
-            flushed_offset=ends.synced_end,
-            confirm_offset=ends.confirm_offset,
-            epochs=self._epochs,
-            segment_size=ends.segment_size,
-            wants_flush=self.monitor.appends.wants_flush,
-            queue_offsets=self._queue_offsets,
+            ends.min_offset,
+            ends.published_end,
+            ends.synced_end,
+            ends.confirm_offset,
+            self._epochs,
+            ends.segment_size,
+            self.monitor.appends.wants_flush,
+            self._queue_offsets,
+            ends.poisoned,
         )
 
     def _queue_offsets(self, offset: int) -> tuple[NextQueueOffset, ...]:

@@ -302,6 +302,8 @@ def _all_pieces(
     frames: Iterable[bytes | SendBlock], acquire: Acquire
 ) -> list[bytes | memoryview]:
     frames = list(frames)
+    if len(frames) == 1 and isinstance(frames[0], SendBlock) and frames[0].size:
+        return _pieces(frames[0], next(_views(frames, acquire)))
     views = _views(
         [one for one in frames if isinstance(one, SendBlock) and one.size], acquire
     )

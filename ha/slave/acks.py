@@ -6,15 +6,15 @@ Source: docs/protocol.md (RMQ-K.3, TRANSFER_ACK), docs/crash-safety.md (A12).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from pystore.core.frame_step import FAR_BEHIND_BYTES
 from pystore.ha.slave.effects import SlaveLog
 from pystore.ha.wire.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.wire.frames import TransferAck, TransferData
 
 __all__ = [
     "DELAYED_ACK_BYTES",
-    "FAR_BEHIND_BYTES",
     "Echo",
     "may_delay_ack",
     "next_confirm_offset",
@@ -23,17 +23,13 @@ __all__ = [
 ]
 
 
-FAR_BEHIND_BYTES = 4 << 20
-"""A slave this many bytes behind does not count yet: none of its acks is urgent."""
-
 DELAYED_ACK_BYTES = 1 << 20
 """It then acks when it has this many more bytes."""
 
 _ACK_NOW = int(DataFlag.ACK_NOW)
 
 
-@dataclass(frozen=True, slots=True)
-class Echo:
+class Echo(NamedTuple):
     """
     Fields of the master's newest frame, which acks repeat.
 
@@ -88,13 +84,5 @@ def transfer_ack(
     """
     Returns the ack for the state of a log.
     """
-    return TransferAck(
-        session_id=session_id,
-        received_offset=log.received_offset,
-        flushed_offset=log.flushed_offset,
-        confirm_offset=log.confirm_offset,
-        echo_ms=echo.sent_ms,
-        echo_end_offset=echo.end_offset,
-        status=status,
-        flags=flags,
-    )
+    ends = log.received_offset, log.flushed_offset, log.confirm_offset
+    return TransferAck(session_id, *ends, *echo, status, flags)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from pystore.core.frame_step import FrameLabel, SteppedFrame
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.wire.codes import AckStatus, State
 from pystore.ha.wire.effects import Promise, Send
@@ -35,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class SlaveLog:
+class SlaveLog(NamedTuple):
     """
     The state of the slave's log.
 
@@ -130,8 +130,7 @@ class ReachFloor:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """
     Append bytes of the master's log.
 
@@ -196,8 +195,7 @@ class Adopt:
     epochs: EpochTable
 
 
-@dataclass(frozen=True, slots=True)
-class Confirm:
+class Confirm(NamedTuple):
     """
     Move the confirm offset; never back.
     """
@@ -276,6 +274,23 @@ class SlaveProtocol(Protocol):
         Returns:
             the bytes taken; carry out the effects before the next call. 0: more
             bytes are needed.
+        """
+
+    @property
+    def label(self) -> FrameLabel | None:
+        """
+        What the next frame has if the link is in step; then its owner may append the
+        frame, ack it in one call, and report it with `stepped`. ``None``: it is not.
+        """
+
+    def stepped(self, frame: SteppedFrame, log: SlaveLog, now_ms: int) -> None:
+        """
+        A frame in step was appended and acked.
+
+        Args:
+            frame: what it has besides the label.
+            log: its state after the append.
+            now_ms: the send time of the ack.
         """
 
     def drained(self, now_ms: int) -> None:

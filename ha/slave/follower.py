@@ -46,8 +46,12 @@ from pystore.ha.slave.sync_thread import SyncThread
 from pystore.ha.slave.transport import SLICE_MS, StreamLost
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Send
+from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
 __all__ = ["Follower", "FollowerEnvironment", "FollowerStatus", "FollowerStream"]
+
+# A union that is made for each effect costs more than the check.
+_CUTS = (Cut, Wipe)
 
 _SYNC_MS = 1
 """How often a sync that the master waits for is looked after."""
@@ -348,8 +352,10 @@ class Follower:
             data = link.data
             if not len(data):
                 break
-            self._heard_at_ms = self._environment.now_ms()
-            taken = connection.receive(data, self._environment.now_ms())
+            self._heard_at_ms = now_ms = self._environment.now_ms()
+            if self._step(link, connection, data, now_ms):
+                continue
+            taken = connection.receive(data, now_ms)
             self._carry_out(link, connection)
             if not taken:
                 break
@@ -360,6 +366,37 @@ class Follower:
         if is_dealt_with and self._closed is None:
             connection.drained(self._environment.now_ms())
             self._carry_out(link, connection)
+
+    def _step(
+        self,
+        link: FollowerStream,
+        connection: SlaveProtocol,
+        data: memoryview,
+        now_ms: int,
+    ) -> bool:
+        """
+        Appends and acks a frame in one call of the core, if the link is in step.
+        """
+        label = connection.label
+        if label is None:
+            return False
+        try:
+            ack = self._log.append_frame(data, label, now_ms)
+        except PystoreError as error:
+            # As in `_carry_out_log`.
+            effect = Append(self._newest.received_offset, data[DATA_BYTES_MIN:])
+            self._refused(link, connection, effect, error)
+            self._carry_out(link, connection)
+            return True
+        if ack is None:
+            return False
+        link.send(ack)
+        frame, self._newest = self._log.stepped()
+        self._appended += frame.block_size
+        connection.stepped(frame, self._newest, now_ms)
+        self._carry_out(link, connection)
+        link.take(len(data))
+        return True
 
     def _read_log(self) -> SlaveLog:
         """
@@ -425,23 +462,33 @@ class Follower:
         self, link: FollowerStream, connection: SlaveProtocol, effect: LogEffect
     ) -> None:
         now_ms = self._environment.now_ms
-        if isinstance(effect, Cut | Wipe):
+        if isinstance(effect, _CUTS):
             self._tell_cut(effect)
         try:
             equal_to = self._log.carry_out(effect)
         except PystoreError as error:
             # The slave's own disk, or bad bytes: not a lost link.
-            connection.failed(effect, str(error), now_ms(), ack_status(error))
-            if isinstance(error, PoisonedError):
-                self._send_last(link, connection.effects())
-                raise
+            self._refused(link, connection, effect, error)
             return
-        if isinstance(effect, Compare) and equal_to is not None:
+        if equal_to is not None and isinstance(effect, Compare):
             connection.differs(effect, equal_to, self._read_log(), now_ms())
             return
         if isinstance(effect, Append):
             self._appended += effect.size
         connection.did(effect, self._read_log(), now_ms())
+
+    def _refused(
+        self,
+        link: FollowerStream,
+        connection: SlaveProtocol,
+        effect: LogEffect,
+        error: PystoreError,
+    ) -> None:
+        now_ms = self._environment.now_ms()
+        connection.failed(effect, str(error), now_ms, ack_status(error))
+        if isinstance(error, PoisonedError):
+            self._send_last(link, connection.effects())
+            raise error
 
     def _tell_cut(self, effect: Cut | Wipe) -> None:
         end = self._read_log().received_offset

@@ -7,6 +7,7 @@ An input changes the state and adds effects. Every violation of the peer ends th
 
 from __future__ import annotations
 
+from pystore.core.frame_step import FrameLabel, SteppedFrame
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.consistent_point import epochs_of_log
@@ -123,6 +124,20 @@ class MasterLink:
             self._clocks.received_ms = now_ms
         self._pending = len(data) - taken
         return taken
+
+    @property
+    def label(self) -> FrameLabel | None:
+        """
+        What the next frame has if the link is in step: a legacy link never is.
+        """
+        return None
+
+    def stepped(self, frame: SteppedFrame, log: SlaveLog, now_ms: int) -> None:
+        """
+        A frame in step was appended and acked.
+        """
+        del log, now_ms
+        raise LocalViolation(f"this link is not in step at {frame.offset}")
 
     def drained(self, now_ms: int) -> None:
         """

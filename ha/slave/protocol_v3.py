@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from pystore.core.frame_step import FrameLabel, SteppedFrame
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.acks import (
     Echo,
@@ -107,6 +108,7 @@ class V3SlaveProtocol(MasterLink):
         self._acked_flush = (-1, False)
         self._is_suspended, self._wanted_flag = config.is_suspended, _NO_FLAG
         self._room = memoryview(bytearray(ROOM_BYTES))
+        self._label: FrameLabel | None = None
 
     # -- the handshake -----------------------------------------------------
 
@@ -115,6 +117,7 @@ class V3SlaveProtocol(MasterLink):
         self._epoch = self._config.known_epoch
         self._pages, self._queues = EpochPages(), QueuePages()
         self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
+        self._label = None
         handshake = slave_handshake(
             self._config, self._log, is_suspended=self._is_suspended
         )
@@ -309,8 +312,9 @@ class V3SlaveProtocol(MasterLink):
         self._echo = Echo(frame.sent_ms, body.end_offset)
         if has_bytes:
             self._add_effect(Append(body.offset, body.block, entry, run.more))
+            self._label = self._label_of(frame, body)
         else:
-            self._apply_confirm(now_ms)
+            self._ack_if_asked(now_ms)
 
     def _check_place(self, body: TransferData) -> None:
         log = self._log
@@ -333,19 +337,60 @@ class V3SlaveProtocol(MasterLink):
             )
         if is_suspended and self._state is State.TRANSFER:
             self._move(LinkEvent.SUSPEND)
+            self._label = None
         elif not is_suspended and self._state is State.SUSPEND:
             self._move(LinkEvent.RESUME)
         if self._wanted_flag is (AckFlag.SUSPEND if is_suspended else AckFlag.RESUME):
             self._wanted_flag = _NO_FLAG
 
-    def _apply_confirm(self, now_ms: int) -> None:
-        if self._last_data is None:
-            return
-        target = next_confirm_offset(self._log, self._last_data.confirm_offset)
+    # -- frames in step ----------------------------------------------------
+
+    @property
+    def label(self) -> FrameLabel | None:
+        """
+        What the next frame has if the link is in step.
+        """
+        is_open = self._is_open and self._state is State.TRANSFER
+        return self._label if is_open and not self._wanted_flag else None
+
+    def _label_of(self, frame: Frame, body: TransferData) -> FrameLabel | None:
+        # The acks of a learner have a flag.
+        session = self._session
+        if session is None or self._has_crc or self._config.is_learner:
+            return None
+        numbers = frame.epoch, body.epoch, body.epoch_start, body.session_id
+        label = FrameLabel(*numbers, session.frame_bytes_max)
+        return self._label if self._label == label else label
+
+    def stepped(self, frame: SteppedFrame, log: SlaveLog, now_ms: int) -> None:
+        """
+        A frame in step was appended and acked.
+        """
+        self._known, self._pending = log, 0
+        self._clocks.received_ms = self._clocks.sent_ms = now_ms
+        self._is_ack_due, self._acked_flush = False, self._flush
+        self._acked_offset = log.received_offset
+        self._master_end = frame.end_offset
+        self._echo = Echo(frame.sent_ms, frame.end_offset)
+        self._last_data = None
+        self._apply_confirm(frame.confirm_offset)
+
+    def _apply_confirm(self, confirm_offset: int) -> None:
+        target = next_confirm_offset(self._log, confirm_offset)
         if target is not None:
             self._add_effect(Confirm(target))
-        else:
-            self._ack_if_asked(now_ms)
+
+    def drained(self, now_ms: int) -> None:
+        """
+        All received frames were processed: one ack may be due. The confirm offset moves
+        after it, since appends of the master wait for the ack alone.
+        """
+        newest = self._last_data
+        if newest is None or not self._is_flowing or self._may_delay_ack():
+            return
+        if self._is_ack_due:
+            self._ack(now_ms)
+        self._apply_confirm(newest.confirm_offset)
 
     def _ack_if_asked(self, now_ms: int) -> None:
         newest = self._last_data
@@ -355,19 +400,16 @@ class V3SlaveProtocol(MasterLink):
     # -- results of effects ------------------------------------------------
 
     def _completed(self, effect: SlaveEffect, now_ms: int) -> None:
-        if isinstance(effect, Promise):
+        if isinstance(effect, Append):  # by far the most
+            self._move(LinkEvent.LOG_APPENDED)
+            self._ack_if_asked(now_ms)
+        elif isinstance(effect, Promise):
             self._query(now_ms)
         elif isinstance(effect, Cut | Wipe):
             self._move(LinkEvent.LOG_CUT)
             self._cut_is_done(now_ms)
         elif isinstance(effect, Begin):
             self._confirm_truncate(now_ms)
-        elif isinstance(effect, Append):
-            self._move(LinkEvent.LOG_APPENDED)
-            if not self._may_delay_ack():
-                self._apply_confirm(now_ms)
-        elif isinstance(effect, Confirm):
-            self._ack_if_asked(now_ms)
 
     def _effect_failed(
         self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
@@ -429,6 +471,7 @@ class V3SlaveProtocol(MasterLink):
         Requests a suspension; until the master confirms it, bytes are taken.
         """
         self._is_suspended, self._wanted_flag = True, AckFlag.SUSPEND
+        self._label = None
         if self._is_flowing and self._state is State.TRANSFER:
             self._ack(now_ms)
 
@@ -437,6 +480,7 @@ class V3SlaveProtocol(MasterLink):
         Requests the end of the suspension.
         """
         self._is_suspended, self._wanted_flag = False, AckFlag.RESUME
+        self._label = None
         if self._is_flowing and self._state is State.SUSPEND:
             self._ack(now_ms)
 
@@ -449,9 +493,10 @@ class V3SlaveProtocol(MasterLink):
     def _send_ack(self, now_ms: int, status: AckStatus, flags: AckFlag) -> None:
         if self._config.is_learner:
             flags |= AckFlag.LEARNER
+        log = self._log
         self._is_ack_due, self._acked_flush = False, self._flush
-        self._acked_offset = self._log.received_offset
-        ack = transfer_ack(self._log, self._session_id, self._echo, status, flags)
+        self._acked_offset = log.received_offset
+        ack = transfer_ack(log, self._session_id, self._echo, status, flags)
         self._send_frame(ack, now_ms)
 
     @property

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from pystore.bindings.row import NO_CHECK
+from pystore.core.frame_step import FrameStep
 from pystore.errors import (
     CorruptError,
     FullError,
@@ -66,8 +67,10 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
+    from pystore.core.frame_step import FrameLabel, SteppedFrame
     from pystore.core.log_writer import LogHandle
     from pystore.core.options import LogArguments
+    from pystore.core.results import Ends
     from pystore.epochs.table import EpochEntry, EpochTable
     from pystore.replicaset import Incarnation
     from pystore.store.commit_log import CommitLog
@@ -114,6 +117,7 @@ class ReplicaLog:
         self._options = options
         self._cut_again: int | None = None
         self._has_bytes = False
+        self._step: FrameStep | None = None
         self._lock = threading.RLock()
         self._store: Store
         self._maintained: ReplicaMaintenance
@@ -201,7 +205,9 @@ class ReplicaLog:
         """
         Returns the state of the log now.
         """
-        ends = self._handle.ends()
+        return self._log_of(self._handle.ends())
+
+    def _log_of(self, ends: Ends) -> SlaveLog:
         return SlaveLog(
             ends.min_offset,
             ends.published_end,
@@ -397,11 +403,40 @@ class ReplicaLog:
                 return self._compare(effect.offset, effect.block)
         return None
 
+    def append_frame(
+        self, data: memoryview, label: FrameLabel, now_ms: int
+    ) -> bytes | None:
+        """
+        Appends the block of a frame in step, and returns the ack; see
+        `pystore.core.frame_step.FrameStep.append`.
+
+        Raises:
+            PystoreError: as `carry_out` of an `Append`.
+        """
+        if not self._has_bytes:
+            return None
+        step = self._step
+        if step is None or step.label is not label:
+            step = self._step = FrameStep(self._handle, label)
+        return step.append(data, now_ms)
+
+    def stepped(self) -> tuple[SteppedFrame, SlaveLog]:
+        """
+        Returns the frame that `append_frame` has acked, and the state of the log after
+        it.
+        """
+        assert self._step is not None  # it has acked
+        return self._step.frame, self._log_of(self._step.ends)
+
     def _append(self, effect: Append) -> None:
         if not self._has_bytes:
             self._place(effect.offset)
         if effect.entry is not None:
             self._begin_epoch(effect.entry, effect.offset)
+        if not effect.more and len(effect.block):
+            self._handle.append_raw(effect.offset, effect.block)
+            self._has_bytes = True
+            return
         for offset, block in effect.blocks:
             self._handle.append_raw(offset, block)
             self._has_bytes = True

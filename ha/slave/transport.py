@@ -301,6 +301,10 @@ class MasterStream:
         Raises:
             StreamLost: the peer is gone, or does not read.
         """
+        if not self._unsent:
+            data = data[self._send_some(data) :]
+        if not data:
+            return
         self._unsent += data
         self._flush()
         if len(self._unsent) > _UNSENT_BYTES_MAX:
@@ -308,12 +312,17 @@ class MasterStream:
 
     def _flush(self) -> None:
         while self._unsent:
-            try:
-                sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                # `wait` sends the rest.
-                return
-            except OSError as error:
-                # An error of the socket: no disk is used here.
-                raise StreamLost(f"the connection broke: {error.strerror}") from error
+            sent = self._send_some(self._unsent)
+            if not sent:
+                return  # `wait` sends the rest
             del self._unsent[:sent]
+
+    def _send_some(self, data: bytes | bytearray) -> int:
+        try:
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            # The buffers of the system are full.
+            return 0
+        except OSError as error:
+            # An error of the socket: no disk is used here.
+            raise StreamLost(f"the connection broke: {error.strerror}") from error

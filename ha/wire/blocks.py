@@ -10,8 +10,7 @@ Source: docs/protocol.md (RMQ-K.3, RMQ-R100, RMQ-R188, RMQ-R190, RMQ-R191).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pystore.epochs.table import NO_END, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
@@ -49,8 +48,7 @@ class Extent(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRange:
+class BlockRange(NamedTuple):
     """
     Bytes ``[offset, offset + size)`` of the log, and their epoch.
 

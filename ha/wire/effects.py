@@ -5,6 +5,7 @@ Effects that both ends of a link ask of their owner. Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Promise", "Send"]
 
@@ -18,8 +19,7 @@ class Promise:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """
     Send bytes to the peer, in one write.
     """

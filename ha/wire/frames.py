@@ -234,8 +234,7 @@ class ConfirmTruncate:
     flags: TruncateFlag
 
 
-@dataclass(frozen=True, slots=True)
-class TransferData:
+class TransferData(NamedTuple):
     """
     Type 6: a block of the log, or a heartbeat without one.
 
@@ -262,8 +261,7 @@ class TransferData:
     block: bytes | memoryview = b""
 
 
-@dataclass(frozen=True, slots=True)
-class TransferAck:
+class TransferAck(NamedTuple):
     """
     Type 7: the end of the bytes that the slave holds.
 
@@ -301,8 +299,7 @@ Body = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """
     One frame.
 

@@ -54,6 +54,8 @@ _Number = TypeVar("_Number", bound=IntEnum)
 _Flags = TypeVar("_Flags", bound=IntFlag)
 
 __all__ = [
+    "ACK_BYTES",
+    "ACK_FRAME",
     "DATA_BYTES_MIN",
     "DATA_HEAD",
     "EPOCH_BYTES",
@@ -86,6 +88,16 @@ of the log, session id, block size, CRC-32, flags, 0.
 DATA_BYTES_MIN = DATA_HEAD.size
 """Bytes of a TRANSFER_DATA frame without its block."""
 
+ACK_FRAME = struct.Struct(_HEADER.format + _ACK.format[1:])
+"""
+A whole TRANSFER_ACK: length, type, send time, epoch of the session, then session id,
+received, flushed and confirm offset, echo of the send time and of the end, status,
+flags.
+"""
+
+ACK_BYTES = ACK_FRAME.size
+"""Bytes of a TRANSFER_ACK of this version."""
+
 EPOCH_BYTES = _ENTRY.size
 """One entry of RETURN_EPOCH."""
 
@@ -103,6 +115,8 @@ def encode(frame: Frame) -> bytes:
     body = frame.body
     if isinstance(body, TransferData):
         return _data_bytes(frame, body)
+    if isinstance(body, TransferAck):
+        return _ack_bytes(frame, body)
     kind, encoder = _ENCODERS[type(body)]
     try:
         payload = encoder(body)
@@ -379,17 +393,13 @@ def _data(payload: memoryview) -> TransferData:
     return TransferData(epoch, start, confirm, offset, end, session, crc, known, block)
 
 
-def _ack_bytes(body: TransferAck) -> bytes:
-    return _ACK.pack(
-        body.session_id,
-        body.received_offset,
-        body.flushed_offset,
-        body.confirm_offset,
-        body.echo_ms,
-        body.echo_end_offset,
-        body.status,
-        body.flags,
-    )
+def _ack_bytes(frame: Frame, body: TransferAck) -> bytes:
+    # One call for the whole frame: an `all` waits for it.
+    kind = FrameType.TRANSFER_ACK
+    try:
+        return ACK_FRAME.pack(ACK_BYTES, kind, frame.sent_ms, frame.epoch, *body)
+    except struct.error as error:  # out of range
+        raise InvalidError(f"TransferAck: {error}") from error
 
 
 def _ack(payload: memoryview) -> TransferAck:
@@ -410,7 +420,6 @@ _ENCODERS: dict[type[Any], tuple[FrameType, Callable[[Any], bytes]]] = {
     QueryQueues: (FrameType.QUERY_QUEUES, encode_query),
     ReturnQueues: (FrameType.RETURN_QUEUES, encode_return),
     ConfirmTruncate: (FrameType.CONFIRM_TRUNCATE, _truncate_bytes),
-    TransferAck: (FrameType.TRANSFER_ACK, _ack_bytes),
 }
 _DECODERS: dict[FrameType, Callable[[memoryview], Body]] = {
     FrameType.HANDSHAKE_SLAVE: _slave,

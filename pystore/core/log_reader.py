@@ -8,7 +8,6 @@ views, which keep their memory alive.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Self
 
@@ -30,7 +29,7 @@ from pystore.bindings.ffi import (
 )
 from pystore.core.live_page import packed_words
 from pystore.core.options import LogOptions
-from pystore.core.results import Block, Ends, IllRange
+from pystore.core.results import Block, Ends, IllRange, ends_of
 from pystore.core.scan import ROWS, Scan
 from pystore.errors import ForkedError, InvalidError, check_integers
 from pystore.message.record import Record
@@ -46,7 +45,6 @@ __all__ = ["BLOCK_BYTES", "LogReader"]
 BLOCK_BYTES = 4 * 1024 * 1024
 """The default size of a block."""
 
-_ENDS = struct.Struct("=QQQQQQQQII")
 _SEGMENTS = 256
 _tuple_new = tuple.__new__
 _SIZE = Record._fields.index("size")
@@ -192,10 +190,9 @@ class LogReader:
         status = _ps_log_ends(self._log, scratch.ends, scratch.error)
         if status:
             fail(status, scratch.error, self.path)
-        *ends, last, segments, poisoned = _ENDS.unpack(scratch.ends_bytes)
+        ends = ends_of(scratch.ends_bytes)
         give_back(scratch)
-        last_offset = None if last == NO_OFFSET else last
-        return Ends._make((*ends, last_offset, segments, poisoned != 0))
+        return ends
 
     def segments(self) -> list[int]:
         """

@@ -4,10 +4,14 @@ Results of the calls of a log: plain values, copied from the core.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import struct
+from typing import TYPE_CHECKING, NamedTuple
 
-from pystore.bindings.ffi import Stop
+from pystore.bindings.ffi import NO_OFFSET, Stop
 from pystore.stored_names import public
+
+if TYPE_CHECKING:
+    from pystore._core import Buffer
 
 __all__ = [
     "Appended",
@@ -18,7 +22,11 @@ __all__ = [
     "Ends",
     "IllRange",
     "StartReport",
+    "ends_of",
 ]
+
+_ENDS = struct.Struct("=QQQQQQQQII")
+_tuple_new = tuple.__new__
 
 
 @public
@@ -69,6 +77,19 @@ class Ends(NamedTuple):
     last_offset: int | None
     segments: int
     poisoned: bool
+
+
+def ends_of(memory: Buffer) -> Ends:
+    """
+    Returns the ends that the core has filled in.
+
+    Args:
+        memory: of a ``ps_ends``.
+    """
+    words = _ENDS.unpack(memory)
+    last, segments, poisoned = words[7:]
+    last_offset = None if last == NO_OFFSET else last
+    return _tuple_new(Ends, (*words[:7], last_offset, segments, poisoned != 0))
 
 
 class Cursor(NamedTuple):

@@ -8,12 +8,13 @@ byte and epoch for epoch (RMQ-R275), and every ack and confirm offset was true.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 from lib.ha.slave_owner import RECORD, Owner, ShortLog
+from lib.values import replace
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionOpened

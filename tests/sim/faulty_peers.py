@@ -5,7 +5,7 @@ which it is called.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from lib.values import replace
 
 from pystore.ha.slave.transport import MasterStream
 from pystore.ha.wire.codes import FRAME_BYTES_MAX

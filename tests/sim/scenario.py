@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from chaos.checker import violations
 from chaos.history import Appended, Read, Row
+from lib.values import replace
 from sim.broker import Broker
 from sim.broker_set import BrokerSet
 from sim.clients import Clients

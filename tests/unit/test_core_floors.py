@@ -81,6 +81,7 @@ CORE_FLOORS = {
     "cut": 8,
     "delete": 8,
     "ill": 8,
+    "append_frame": 9,
     "flusher": 9,
     "open": 10,
 }

@@ -8,6 +8,7 @@ from lib.store.stores import message
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
+from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.insync_monitor import InSyncMonitor
 from pystore.ha.wire.codes import AckStatus
 from pystore.replicaset import AgreedSet, Member
@@ -61,10 +62,21 @@ class InSyncFixture:
 
     def ack(self, broker_id: int, session_id: int, received: int) -> None:
         """It holds so much."""
+        ends = self.log.writer.log.ends()
+        state = MasterLog(
+            ends.min_offset,
+            ends.published_end,
+            ends.synced_end,
+            ends.confirm_offset,
+            self.log.epochs,
+            ends.segment_size,
+            is_poisoned=ends.poisoned,
+        )
         self.monitor.acked(
             SessionAcked(
                 broker_id, session_id, received, None, self.now_ms, AckStatus.OK
-            )
+            ),
+            state,
         )
 
     def leave(self, broker_id: int, session_id: int) -> None:

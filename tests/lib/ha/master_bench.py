@@ -4,9 +4,9 @@ A master's log, a set of brokers, and slaves' frames, for tests of `pystore.ha.m
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from lib.values import replace
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import CloseLink, MasterEffect, MasterLog, SendBlock

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any
 
 from lib.ha.told_reasons import reasons_to
 from lib.store.stores import SEGMENT
+from lib.values import replace
 from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
 from pystore.events.event import Event

@@ -4,13 +4,13 @@ A slave over a real socket that says what a test wants, frame by frame.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from lib.ha.master_bench import EMPTY, ack, shake
 from lib.ha.master_fixture import EPOCH, MasterStage
 from lib.store.stores import SEGMENT
+from lib.values import replace
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Body, Frame, HandshakeMaster, TransferData
 from pystore.ha.wire.v3 import encode

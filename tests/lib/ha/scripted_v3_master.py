@@ -6,10 +6,10 @@ Its log is ``BYTES``: epoch 1 up to 16, then epoch 3.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from lib.ha.slave_owner import Owner, ShortLog
+from lib.values import replace
 from pystore.epochs.table import EpochTable
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.effects import LeaveMaster

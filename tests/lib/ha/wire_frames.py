@@ -299,6 +299,10 @@ def _flags(kind: type[IntFlag]) -> st.SearchStrategy[Any]:
     return st.integers(0, sum(kind)).map(lambda bits: kind(bits & sum(kind)))
 
 
+_data = st.builds(
+    TransferData, *(_i64,) * 6, _u32, _flags(DataFlag), st.binary(max_size=200)
+)
+
 _bodies: tuple[st.SearchStrategy[Body], ...] = (
     st.builds(
         HandshakeSlave,
@@ -339,11 +343,25 @@ _bodies: tuple[st.SearchStrategy[Body], ...] = (
         st.sampled_from(TruncateOutcome),
         _flags(TruncateFlag),
     ),
-    st.builds(
-        TransferData, *(_i64,) * 6, _u32, _flags(DataFlag), st.binary(max_size=200)
-    ),
+    _data,
     st.builds(TransferAck, *(_i64,) * 6, st.sampled_from(AckStatus), _flags(AckFlag)),
 )
 
 frames = st.builds(Frame, _i64, _i64, st.one_of(_bodies))
 """Any frame that the fields can hold."""
+
+data_frames = st.builds(Frame, _i64, _i64, _data)
+"""Any TRANSFER_DATA."""
+
+ack_frames = st.builds(
+    Frame,
+    _i64,
+    _i64,
+    st.builds(
+        TransferAck,
+        *(_i64,) * 6,
+        st.sampled_from((AckStatus.OK, AckStatus.OK, AckStatus.POISONED)),
+        st.sampled_from((AckFlag(0), AckFlag(0), AckFlag.RESUME)),
+    ),
+)
+"""Acks, most of them with status OK and no flag."""

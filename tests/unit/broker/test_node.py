@@ -8,7 +8,6 @@ import asyncio
 import shutil
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from lib.controller.controller_server import running
 from lib.free_ports import free_port
 from lib.remoting.virtual_time_loop import move, run
 from lib.store.stores import message
+from lib.values import replace
 
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode

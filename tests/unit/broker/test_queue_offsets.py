@@ -8,12 +8,12 @@ import asyncio
 import os
 import random
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from lib.broker_nodes import RULES, SEGMENT, master_of, node, until
 from lib.controller.controller_server import running
+from lib.values import replace
 
 from pystore.broker.node import BrokerNode
 from pystore.ha.insync.ack import Ack

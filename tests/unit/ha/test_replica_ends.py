@@ -9,7 +9,6 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from lib.ha.master_bench import EMPTY, ack, shake
 from lib.ha.replica_fixture import ReplicaStage
 from lib.ha.scripted_v3_master import DATA, EPOCHS, SHAKE
 from lib.store.stores import SEGMENT, message
+from lib.values import replace
 
 from pystore.clocks import clock_ms
 from pystore.events.event import Event

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import pytest
 from lib.ha.legacy_master_server import listening
 from lib.ha.scripted_v3_master import DATA, EPOCHS, SESSION, SHAKE
+from lib.values import replace
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.slave.transport import StreamLost

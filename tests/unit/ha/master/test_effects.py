@@ -4,8 +4,6 @@ What a master's connection asks for are values: equal by content, never changed.
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
-
 import pytest
 from lib.ha.master_bench import ROSTER, TERMS
 
@@ -20,7 +18,7 @@ def test_an_effect_is_a_value() -> None:
 
     assert block == SendBlock(b"head", 0, 10, 10, None)
     assert hash(CloseLink("why")) == hash(CloseLink("why"))
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         block.size = 11  # type: ignore[misc]
 
 

@@ -8,11 +8,11 @@ that went out then goes out now, and every header that differs is explained.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from lib.oracle.ha_captures import CAPTURES, Capture, frames_of
+from lib.values import replace
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.config import MasterConfig, SetView

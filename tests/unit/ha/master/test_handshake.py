@@ -4,13 +4,13 @@ Each objection to a slave has its code and a reason that names both sides.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.master_bench import BITS, EPOCH, ROSTER, TERMS, shake
+from lib.values import replace
 
 from pystore.ha.master.config import SetView
 from pystore.ha.master.handshake import HandshakeDecision, admit, refusal_of_session

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -23,6 +22,7 @@ from lib.ha.master_bench import (
     reason_of,
     shake,
 )
+from lib.values import replace
 
 from pystore.errors import LocalViolation
 from pystore.ha.insync.facts import SessionAcked, SessionEnded

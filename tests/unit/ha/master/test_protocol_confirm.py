@@ -5,10 +5,10 @@ A slave learns the confirm offset soon, in either protocol, and is not pestered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from lib.ha.master_bench import TERMS, Bench, LegacyBench, ack, data_of, legacy_of
+from lib.values import replace
 
 from pystore.ha.insync.facts import SessionAcked
 from pystore.ha.master.effects import MasterEffect, SendBlock

@@ -4,8 +4,6 @@ The master's end of a legacy connection, frame by frame and state by state.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from lib.ha.master_bench import (
     LOG,
@@ -17,6 +15,7 @@ from lib.ha.master_bench import (
     legacy_of,
     reason_of,
 )
+from lib.values import replace
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation

@@ -4,7 +4,6 @@ The master's end of a v3 connection: how a slave gets in, and what ends a sessio
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from lib.ha.master_bench import (
     reason_of,
     shake,
 )
+from lib.values import replace
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionEnded, SessionOpened

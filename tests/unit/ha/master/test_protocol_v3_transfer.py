@@ -5,7 +5,6 @@ The master's end of a v3 connection once the slave is in: blocks out, acks in.
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from lib.ha.master_bench import (
     reason_of,
     shake,
 )
+from lib.values import replace
 
 from pystore.ha.insync.facts import SessionAcked, SessionEnded
 from pystore.ha.master.effects import CloseLink, SendBlock

@@ -4,13 +4,13 @@ Where a slave may go on, and why it may not.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.master_bench import EMPTY, LOG, confirmed, shake
+from lib.values import replace
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.resume_point import (

@@ -4,13 +4,12 @@ What an ack says of a log.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
+from pystore.core.frame_step import FAR_BEHIND_BYTES
 from pystore.ha.slave.acks import (
     DELAYED_ACK_BYTES,
-    FAR_BEHIND_BYTES,
     Echo,
     may_delay_ack,
     next_confirm_offset,

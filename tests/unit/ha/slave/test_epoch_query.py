@@ -4,9 +4,8 @@ A table of epochs, page by page.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from lib.values import replace
 
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.consistent_point import MasterHistory

@@ -7,12 +7,12 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from lib.ha.follower_fixture import TERMS, Stage, at_end
 from lib.ha.follower_fixtures import empty_replica, short_slices, two_epochs
 from lib.ha.legacy_master_server import LegacyMaster
+from lib.values import replace
 
 from pystore.core.log_writer import LogHandle
 from pystore.errors import (

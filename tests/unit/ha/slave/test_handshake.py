@@ -4,11 +4,10 @@ Which masters are followed; the frames are tested with the protocol.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from lib.ha.scripted_v3_master import SHAKE, TERMS
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.handshake import refusal_effect, slave_handshake

@@ -4,10 +4,9 @@ What each refusal of a master means.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from lib.ha.scripted_v3_master import SHAKE
+from lib.values import replace
 
 from pystore.ha.slave.effects import Retry
 from pystore.ha.slave.handshake import leave_for_refusal

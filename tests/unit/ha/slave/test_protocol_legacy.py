@@ -4,11 +4,10 @@ The handshake of a slave with a Java master, which has no session and few words.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from lib.ha.scripted_legacy_master import BYTES, EPOCHS, TERMS, Master, data, history
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
 from pystore.ha.slave.effects import Retry, Wipe
 from pystore.ha.wire.codes import State

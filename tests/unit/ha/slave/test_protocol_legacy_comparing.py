@@ -4,10 +4,9 @@ B10: what was confirmed is compared with a Java master's bytes before it is cut.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lib.ha.scripted_legacy_master import BYTES, EPOCHS, TERMS, Master, data, history
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
 from pystore.ha.slave.effects import (
     Adopt,

@@ -5,11 +5,11 @@ A slave of a Java master in TRANSFER: labels, reports, ends.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from lib.ha.scripted_legacy_master import BYTES, EPOCHS, TERMS, Master, data, history
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
 from pystore.ha.slave.effects import Retry
 from pystore.ha.wire.effects import Promise

@@ -4,7 +4,6 @@ The handshake of a v3 slave, against a master that says what the test wants.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from lib.ha.scripted_v3_master import (
     history,
 )
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
 from pystore.ha.slave.effects import Begin, Cut, Retry, Wipe
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol

@@ -5,7 +5,6 @@ A v3 slave in TRANSFER, against a master that says what the test wants.
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 
 import pytest
 from lib.ha.scripted_v3_master import (
@@ -20,8 +19,10 @@ from lib.ha.scripted_v3_master import (
     history,
 )
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
-from pystore.ha.slave.acks import DELAYED_ACK_BYTES, FAR_BEHIND_BYTES
+from pystore.core.frame_step import FAR_BEHIND_BYTES
+from pystore.ha.slave.acks import DELAYED_ACK_BYTES
 from pystore.ha.slave.effects import (
     Append,
     Confirm,
@@ -85,11 +86,29 @@ class TestTransfer:
         """
         master = flowing()
         before = len(master.owner.sent)
-        master.say_at_once(data(0, flags=DataFlag.ACK_NOW, confirm_offset=8), data(8))
+        blocks = data(0, flags=DataFlag.ACK_NOW), data(8, confirm_offset=8)
+        master.say_at_once(*blocks)
 
         assert len(master.owner.sent) == before + 2
         assert 8 == master.heard()[-2].body.received_offset  # type: ignore[union-attr]
-        assert 8 == master.heard()[-2].body.confirm_offset  # type: ignore[union-attr]
+
+    def test_the_confirm_offset_moves_behind_the_ack(self) -> None:
+        """
+        Appends of the master wait for the ack, and none for the confirm offset of a
+        slave: the next ack reports it.
+        """
+        master = flowing()
+        master.say(data(0, confirm_offset=8))
+        ack = master.last()
+        assert isinstance(ack, TransferAck)
+        assert (ack.received_offset, ack.confirm_offset, master.log.confirm) == (
+            8,
+            0,
+            8,
+        )
+        master.say(data(8, confirm_offset=8))
+
+        assert master.last().confirm_offset == 8  # type: ignore[union-attr]
 
     def test_a_request_to_flush_is_followed(self) -> None:
         """
@@ -125,7 +144,7 @@ class TestTransfer:
         assert len(master.owner.sent) == before + 1
         ack = master.last()
         assert isinstance(ack, TransferAck)
-        assert ack.received_offset == ack.confirm_offset == DELAYED_ACK_BYTES + 16
+        assert ack.received_offset == master.log.confirm == DELAYED_ACK_BYTES + 16
 
     def test_long_blocks_that_come_together_are_one_append(self) -> None:
         """

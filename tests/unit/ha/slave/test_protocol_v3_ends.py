@@ -5,7 +5,6 @@ A v3 slave that is suspended, shut down, or hears what it must not.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from lib.ha.scripted_v3_master import (
@@ -21,6 +20,7 @@ from lib.ha.scripted_v3_master import (
     history,
 )
 from lib.ha.slave_owner import ShortLog
+from lib.values import replace
 
 from pystore.errors import LocalViolation
 from pystore.ha.slave.effects import (

@@ -38,8 +38,7 @@ def settled(frame: Frame) -> Frame:
     body = frame.body
     if not isinstance(body, TransferData):
         return frame
-    fields = {name: getattr(body, name) for name in TransferData.__slots__}
-    whole = TransferData(**fields | {"block": bytes(body.block)})
+    whole = body._replace(block=bytes(body.block))
     return Frame(frame.epoch, frame.sent_ms, whole)
 
 

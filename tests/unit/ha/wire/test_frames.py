@@ -4,7 +4,7 @@ A frame as a value: compared by what it says, and never changed.
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 from typing import get_args
 
 import pytest
@@ -31,8 +31,8 @@ def test_a_frame_cannot_be_changed(name: str) -> None:
     """
     frame, _ = EXAMPLES[name]
     for value in (frame, frame.body):
-        field = dataclasses.fields(value)[0].name
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        field = next(iter(inspect.signature(type(value)).parameters))
+        with pytest.raises(AttributeError):
             setattr(value, field, 0)
 
 
@@ -49,6 +49,5 @@ def test_data_without_a_block_is_a_heartbeat() -> None:
     """
     frame, _ = EXAMPLES["data"]
     assert isinstance(frame.body, frames.TransferData)
-    fields = dataclasses.fields(frames.TransferData)
 
-    assert b"" == next(one.default for one in fields if one.name == "block")
+    assert b"" == frames.TransferData._field_defaults["block"]

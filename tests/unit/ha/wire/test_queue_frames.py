@@ -4,11 +4,10 @@ A slave receives a table of next queue offsets of any length as a whole (A20).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.values import replace
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.slave.effects import Begin

@@ -4,11 +4,10 @@ Data frames that only go on are one; whatever else a frame says stands alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.values import replace
 
 from pystore.ha.wire.codes import DataFlag
 from pystore.ha.wire.decoder import take_frame

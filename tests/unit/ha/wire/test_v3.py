@@ -4,13 +4,13 @@ Frames of the v3 protocol are the bytes of docs/protocol.md, and come back from 
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.wire_frames import EXAMPLES, MINIMUM, frames
+from lib.values import replace
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.wire.codes import HEADER_BYTES, FrameType
@@ -47,7 +47,7 @@ def slave(**changes: Any) -> Frame:
     """
     frame = EXAMPLES["handshake of a slave"][0]
     assert isinstance(frame.body, HandshakeSlave)
-    return dataclasses.replace(frame, body=dataclasses.replace(frame.body, **changes))
+    return replace(frame, body=replace(frame.body, **changes))
 
 
 def master(reason: str) -> Frame:
@@ -56,9 +56,7 @@ def master(reason: str) -> Frame:
     """
     frame = EXAMPLES["refusal"][0]
     assert isinstance(frame.body, HandshakeMaster)
-    return dataclasses.replace(
-        frame, body=dataclasses.replace(frame.body, reason=reason)
-    )
+    return replace(frame, body=replace(frame.body, reason=reason))
 
 
 def back(raw: bytes | bytearray) -> Body:

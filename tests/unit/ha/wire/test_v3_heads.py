@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from lib.ha.wire_frames import frames
+from lib.ha.wire_frames import data_frames
 
 from pystore.errors import InvalidError
 from pystore.ha.wire.decoder import take_frame
@@ -14,7 +14,7 @@ from pystore.ha.wire.frames import Frame, TransferData
 from pystore.ha.wire.v3 import data_head, encode
 
 
-@given(frames.filter(lambda frame: isinstance(frame.body, TransferData)))
+@given(data_frames)
 def test_a_head_and_its_block_are_the_frame(frame: Frame) -> None:
     """
     Blocks go from their segment to the socket, not through the codec.
