@@ -10,7 +10,9 @@
 /* docs/protocol.md, 1.1, 1.2, 1.9 and 1.10. */
 enum { TYPE_DATA = 6, TYPE_ACK = 7 };
 
-static int64_t number(const uint8_t *at) { return (int64_t)ps_load64(at); }
+static int64_t number(const uint8_t *at) {
+  return (int64_t)ps_load64(at);
+}
 
 /* Whether the data is a frame of this label with a block and nothing more. */
 static int32_t is_plain(const uint8_t *data, uint64_t size,
@@ -39,10 +41,14 @@ static int32_t goes_on(ps_log *log, const ps_step *step) {
 static void make_ack(ps_step *step, const ps_ends *ends) {
   uint64_t status = ends->poisoned ? PS_ACK_POISONED : 0;
   const uint64_t words[] = {
-      (uint64_t)step->now_ms,    (uint64_t)step->session_epoch,
-      (uint64_t)step->session_id, ends->received_end,
-      ends->synced_end,          ends->confirm_offset,
-      (uint64_t)step->sent_ms,   (uint64_t)step->end_offset,
+      (uint64_t)step->now_ms,
+      (uint64_t)step->session_epoch,
+      (uint64_t)step->session_id,
+      ends->received_end,
+      ends->synced_end,
+      ends->confirm_offset,
+      (uint64_t)step->sent_ms,
+      (uint64_t)step->end_offset,
       status << 32, /* no flags */
   };
   uint8_t *at = step->ack;
@@ -67,9 +73,8 @@ ps_status ps_log_append_frame(ps_log *log, const uint8_t *data, uint64_t size,
   if (!goes_on(log, step))
     return PS_OK;
   uint64_t received;
-  ps_status status =
-      ps_log_append_raw(log, step->offset, data + PS_DATA_HEAD,
-                        step->block_size, &received, error);
+  ps_status status = ps_log_append_raw(log, step->offset, data + PS_DATA_HEAD,
+                                       step->block_size, &received, error);
   if (status == PS_OK)
     status = ps_log_ends(log, ends, error);
   if (status != PS_OK)

@@ -1,10 +1,10 @@
 /* The contract of pystore's C core: a received frame is appended and acked.
  *
- * An `all` of a master waits until a slave has taken the frame, has appended its
- * block and has made the ack. Between two calls of this core that is some sixty
- * calls in Python; so the frame of a link in step, which nearly each is, takes
- * one. The conventions are those of pystore.h, and this header is the cdef as
- * well. Layouts: docs/protocol.md, chapter 1.
+ * An `all` of a master waits until a slave has taken a frame, appended its
+ * block and made the ack: in Python some sixty calls. So a frame of a link in
+ * step, which nearly each is, takes one. The conventions are those of
+ * pystore.h, and this header is the cdef as well. Layouts: docs/protocol.md,
+ * chapter 1.
  */
 #ifndef PS_APPEND_FRAME_H
 #define PS_APPEND_FRAME_H
@@ -38,11 +38,11 @@ typedef struct ps_step {
   uint8_t ack[PS_ACK_FRAME];
 } ps_step;
 
-/* Appends the block of a frame as ps_log_append_raw does, if the frame is all of
- * the data and in step: a TRANSFER_DATA of this label with a block and without
- * checksum and flags, which begins at the received end and leaves the log less
- * than PS_FAR_BEHIND behind. *taken: 1: it is appended, `ack` acks it, and
- * `ends` are those of the log after it; 0: nothing was done, and the caller
+/* Appends the block of a frame as ps_log_append_raw does, if the frame is all
+ * of the data and in step: a TRANSFER_DATA of this label with a block and
+ * without checksum and flags, which begins at the received end and leaves the
+ * log less than PS_FAR_BEHIND behind. *taken: 1: it is appended, `ack` acks it,
+ * and `ends` are those of the log after it; 0: nothing was done, and the caller
  * takes the frame in another way. With an error `offset` and `block_size` are
  * set, and *taken is 0.
  * Threads: [serial]. Status: as ps_log_append_raw. */

@@ -38,7 +38,7 @@ from pystore.ha.wire.codes import (
     State,
     TruncateFlag,
 )
-from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.decoder import plain_ack, take_frame
 from pystore.ha.wire.effects import Send
 from pystore.ha.wire.epoch_pages import EpochSnapshot, page_of
 from pystore.ha.wire.frames import (
@@ -53,7 +53,6 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
-from pystore.ha.wire.plain_ack import plain_ack
 from pystore.ha.wire.queue_frames import QueueSnapshot, queue_page
 from pystore.ha.wire.v3 import ACK_BYTES, DATA_BYTES_MIN, data_head, encode
 from pystore.replicaset import Incarnation

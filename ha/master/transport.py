@@ -302,8 +302,10 @@ def _all_pieces(
     frames: Iterable[bytes | SendBlock], acquire: Acquire
 ) -> list[bytes | memoryview]:
     frames = list(frames)
-    if len(frames) == 1 and isinstance(frames[0], SendBlock) and frames[0].size:
-        return _pieces(frames[0], next(_views(frames, acquire)))
+    if len(frames) == 1:
+        frame = frames[0]  # most are alone
+        if isinstance(frame, SendBlock) and frame.size:
+            return _pieces(frame, next(_views([frame], acquire)))
     views = _views(
         [one for one in frames if isinstance(one, SendBlock) and one.size], acquire
     )

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pystore.core.frame_step import FAR_BEHIND_BYTES
+from pystore.core.frame_step import FAR_BEHIND_BYTES, FrameLabel
 from pystore.ha.slave.effects import SlaveLog
 from pystore.ha.wire.codes import AckFlag, AckStatus, DataFlag
-from pystore.ha.wire.frames import TransferAck, TransferData
+from pystore.ha.wire.frames import Frame, TransferAck, TransferData
 
 __all__ = [
     "DELAYED_ACK_BYTES",
     "Echo",
+    "label_of",
     "may_delay_ack",
     "next_confirm_offset",
     "status_of",
@@ -40,6 +41,14 @@ class Echo(NamedTuple):
 
     sent_ms: int = 0
     end_offset: int = 0
+
+
+def label_of(frame: Frame, body: TransferData, frame_bytes_max: int) -> FrameLabel:
+    """
+    Returns what the frames after a block have, whose acks the core makes.
+    """
+    numbers = frame.epoch, body.epoch, body.epoch_start, body.session_id
+    return FrameLabel(*numbers, frame_bytes_max)
 
 
 def next_confirm_offset(log: SlaveLog, master_confirm: int) -> int | None:

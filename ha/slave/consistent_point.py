@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.ha.slave.effects import SlaveLog
-from pystore.ha.wire.codes import TruncateOutcome
+from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
+from pystore.ha.wire.frames import ConfirmTruncate
 
 __all__ = [
     "ConsistentPoint",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _NO_POINT = -1
+_PLACED = (TruncateOutcome.NOTHING_TO_CUT, TruncateOutcome.CUT, TruncateOutcome.EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,35 @@ class ConsistentPoint:
     is_wiped: bool = False
     compare_from: int | None = None
     reason: str = ""
+
+    @property
+    def is_placed(self) -> bool:
+        """
+        Whether there is a place from which the slave goes on.
+        """
+        return self.outcome in _PLACED
+
+    def confirmed(
+        self, session_id: int, end_offset: int, flags: TruncateFlag
+    ) -> ConfirmTruncate:
+        """
+        Returns what the slave tells its master when all is done.
+
+        Args:
+            session_id: of the handshake.
+            end_offset: of the slave's log after the cut.
+            flags: requests of the slave.
+        """
+        return ConfirmTruncate(
+            session_id=session_id,
+            epoch=self.epoch,
+            point=self.point,
+            end_offset=end_offset,
+            bytes_cut=self.bytes_cut,
+            start_offset=end_offset if self.is_placed else _NO_POINT,
+            outcome=self.outcome,
+            flags=flags,
+        )
 
 
 def epochs_of_log(log: SlaveLog) -> EpochTable:

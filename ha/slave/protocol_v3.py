@@ -17,6 +17,7 @@ from pystore.core.frame_step import FrameLabel, SteppedFrame
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.acks import (
     Echo,
+    label_of,
     may_delay_ack,
     next_confirm_offset,
     status_of,
@@ -56,7 +57,6 @@ from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.frames import (
     Body,
-    ConfirmTruncate,
     Frame,
     HandshakeMaster,
     QueryEpoch,
@@ -255,25 +255,10 @@ class V3SlaveProtocol(MasterLink):
 
     def _confirm_truncate(self, now_ms: int) -> None:
         found, end = self._consistent_point, self._log.received_offset
-        is_placed = found.outcome in (
-            TruncateOutcome.NOTHING_TO_CUT,
-            TruncateOutcome.CUT,
-            TruncateOutcome.EMPTY,
-        )
         flags = self._config.truncate_flags & ~TruncateFlag.START_SUSPENDED
         flags |= TruncateFlag.START_SUSPENDED if self._is_suspended else TruncateFlag(0)
-        body = ConfirmTruncate(
-            session_id=self._session_id,
-            epoch=found.epoch,
-            point=found.point,
-            end_offset=end,
-            bytes_cut=found.bytes_cut,
-            start_offset=end if is_placed else -1,
-            outcome=found.outcome,
-            flags=flags,
-        )
-        self._send_frame(body, now_ms)
-        if is_placed:
+        self._send_frame(found.confirmed(self._session_id, end, flags), now_ms)
+        if found.is_placed:
             self._phase = _Phase.DATA
             self._await_reply(now_ms, max(REPLY_MS, self._clocks.heartbeat_ms))
         else:
@@ -312,7 +297,7 @@ class V3SlaveProtocol(MasterLink):
         self._echo = Echo(frame.sent_ms, body.end_offset)
         if has_bytes:
             self._add_effect(Append(body.offset, body.block, entry, run.more))
-            self._label = self._label_of(frame, body)
+            self._set_label(frame, body)
         else:
             self._ack_if_asked(now_ms)
 
@@ -337,7 +322,6 @@ class V3SlaveProtocol(MasterLink):
             )
         if is_suspended and self._state is State.TRANSFER:
             self._move(LinkEvent.SUSPEND)
-            self._label = None
         elif not is_suspended and self._state is State.SUSPEND:
             self._move(LinkEvent.RESUME)
         if self._wanted_flag is (AckFlag.SUSPEND if is_suspended else AckFlag.RESUME):
@@ -353,14 +337,14 @@ class V3SlaveProtocol(MasterLink):
         is_open = self._is_open and self._state is State.TRANSFER
         return self._label if is_open and not self._wanted_flag else None
 
-    def _label_of(self, frame: Frame, body: TransferData) -> FrameLabel | None:
-        # The acks of a learner have a flag.
+    def _set_label(self, frame: Frame, body: TransferData) -> None:
         session = self._session
+        # The acks of a learner have a flag.
         if session is None or self._has_crc or self._config.is_learner:
-            return None
-        numbers = frame.epoch, body.epoch, body.epoch_start, body.session_id
-        label = FrameLabel(*numbers, session.frame_bytes_max)
-        return self._label if self._label == label else label
+            return
+        label = label_of(frame, body, session.frame_bytes_max)
+        if label != self._label:
+            self._label = label
 
     def stepped(self, frame: SteppedFrame, log: SlaveLog, now_ms: int) -> None:
         """
@@ -368,8 +352,7 @@ class V3SlaveProtocol(MasterLink):
         """
         self._known, self._pending = log, 0
         self._clocks.received_ms = self._clocks.sent_ms = now_ms
-        self._is_ack_due, self._acked_flush = False, self._flush
-        self._acked_offset = log.received_offset
+        self._note_ack()
         self._master_end = frame.end_offset
         self._echo = Echo(frame.sent_ms, frame.end_offset)
         self._last_data = None
@@ -471,7 +454,6 @@ class V3SlaveProtocol(MasterLink):
         Requests a suspension; until the master confirms it, bytes are taken.
         """
         self._is_suspended, self._wanted_flag = True, AckFlag.SUSPEND
-        self._label = None
         if self._is_flowing and self._state is State.TRANSFER:
             self._ack(now_ms)
 
@@ -480,7 +462,6 @@ class V3SlaveProtocol(MasterLink):
         Requests the end of the suspension.
         """
         self._is_suspended, self._wanted_flag = False, AckFlag.RESUME
-        self._label = None
         if self._is_flowing and self._state is State.SUSPEND:
             self._ack(now_ms)
 
@@ -493,11 +474,13 @@ class V3SlaveProtocol(MasterLink):
     def _send_ack(self, now_ms: int, status: AckStatus, flags: AckFlag) -> None:
         if self._config.is_learner:
             flags |= AckFlag.LEARNER
-        log = self._log
-        self._is_ack_due, self._acked_flush = False, self._flush
-        self._acked_offset = log.received_offset
-        ack = transfer_ack(log, self._session_id, self._echo, status, flags)
+        self._note_ack()
+        ack = transfer_ack(self._log, self._session_id, self._echo, status, flags)
         self._send_frame(ack, now_ms)
+
+    def _note_ack(self) -> None:
+        self._is_ack_due, self._acked_flush = False, self._flush
+        self._acked_offset = self._log.received_offset
 
     @property
     def _flush(self) -> tuple[int, bool]:

@@ -15,17 +15,21 @@ import struct
 from pystore.errors import RemoteViolation
 from pystore.ha.wire.codes import FRAME_BYTES_UNSETTLED, HEADER_BYTES, FrameType
 from pystore.ha.wire.frames import Frame
-from pystore.ha.wire.v3 import decode_body
+from pystore.ha.wire.v3 import ACK_BYTES, ACK_FRAME, decode_body
 
-__all__ = ["FIRST_UNKNOWN_TYPE", "frame_bytes", "take_frame"]
+__all__ = ["FIRST_UNKNOWN_TYPE", "PlainAck", "frame_bytes", "plain_ack", "take_frame"]
 
 _LENGTH = struct.Struct(">i")
 _TYPE = struct.Struct(">4xi")
 _HEADER = struct.Struct(">iiqq")
+_ACK = int(FrameType.TRANSFER_ACK)
 _KINDS = {kind.value: kind for kind in FrameType}
 
 FIRST_UNKNOWN_TYPE = 16
 """Frames of this type and above are of later versions, and are skipped."""
+
+PlainAck = tuple[int, int, int]
+"""Received offset, flushed offset, echo of the end."""
 
 
 def frame_bytes(data: memoryview, frame_bytes_max: int) -> int | None:
@@ -83,6 +87,26 @@ def take_frame(
         return None, length
     body = decode_body(kind, data[HEADER_BYTES:length])
     return Frame(epoch, sent_ms, body), length
+
+
+def plain_ack(data: memoryview, epoch: int, session_id: int) -> PlainAck | None:
+    """
+    Returns the offsets of the ack at the front, if it has status OK and no flag, which
+    nearly each has; any other frame is left to `take_frame`.
+
+    Args:
+        data: the received bytes.
+        epoch: of the session.
+        session_id: of the handshake.
+    """
+    if len(data) < ACK_BYTES:
+        return None
+    (size, kind, _, its_epoch, *words) = ACK_FRAME.unpack_from(data)
+    its_session, received, flushed, _, _, echo_end_offset, status, flags = words
+    found = size, kind, its_epoch, its_session, status, flags
+    if found != (ACK_BYTES, _ACK, epoch, session_id, 0, 0):
+        return None
+    return received, flushed, echo_end_offset
 
 
 def _frame_type(number: int) -> FrameType | None:

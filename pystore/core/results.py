@@ -11,7 +11,7 @@ from pystore.bindings.ffi import NO_OFFSET, Stop
 from pystore.stored_names import public
 
 if TYPE_CHECKING:
-    from pystore._core import Buffer
+    from pystore._core import CData
 
 __all__ = [
     "Appended",
@@ -79,7 +79,7 @@ class Ends(NamedTuple):
     poisoned: bool
 
 
-def ends_of(memory: Buffer) -> Ends:
+def ends_of(memory: CData) -> Ends:
     """
     Returns the ends that the core has filled in.
 

@@ -17,7 +17,8 @@ def replace(value: _Value, **changes: Any) -> _Value:
     Returns a copy of a dataclass or of a named tuple, with other fields.
     """
     kind: Any = value
-    if isinstance(value, tuple):
-        changed: _Value = kind._replace(**changes)
-        return changed
-    return dataclasses.replace(kind, **changes)
+    is_tuple = isinstance(value, tuple)
+    changed: _Value = (
+        kind._replace(**changes) if is_tuple else dataclasses.replace(kind, **changes)
+    )
+    return changed

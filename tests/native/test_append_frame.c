@@ -20,8 +20,8 @@ static void make_source(source *from) {
     CHECK(PS_OK, store_append(s, 100 + 17 * i, PS_ACK_LEADER));
     from->ends[i + 1] = store_ends(s).published_end;
   }
-  CHECK(PS_OK, store_copy(s->log, 0, from->ends[RECORDS], from->bytes,
-                          &s->error));
+  CHECK(PS_OK,
+        store_copy(s->log, 0, from->ends[RECORDS], from->bytes, &s->error));
   CHECK(0, store_free(s));
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystore.bindings.ffi import ffi
-from pystore.core import live_page, log_reader, log_writer
+from pystore.core import live_page, log_writer, results
 from pystore.core.live_page import LiveWords
 from pystore.core.results import Appended, Cursor, CutReport, Ends, StartReport
 
@@ -59,7 +59,7 @@ def test_a_cursor_has_all_that_a_scan_gives_back() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "name"),
-    [(log_reader._ENDS, "ps_ends"), (live_page._WORDS, "ps_live_words")],
+    [(results._ENDS, "ps_ends"), (live_page._WORDS, "ps_live_words")],
 )
 def test_layouts_are_as_long_as_their_structs(layout: struct.Struct, name: str) -> None:
     """

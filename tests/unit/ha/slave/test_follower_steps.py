@@ -31,6 +31,7 @@ from pystore.ha.wire.codes import (
     MasterFlag,
 )
 from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.frames import (
     Body,
     Frame,
@@ -302,8 +303,11 @@ def test_a_wish_of_the_slave_is_in_its_next_ack(
 
         link.suspend(0)
 
-        assert link.label is None
-        frame, _ = take_frame(memoryview(link.effects()[-1].data))  # type: ignore[union-attr]
+        now: FrameLabel | None = link.label
+        assert now is None
+        ack = link.effects()[-1]
+        assert isinstance(ack, Send)
+        frame, _ = take_frame(memoryview(ack.data))
         assert frame is not None
         assert isinstance(frame.body, TransferAck)
         assert AckFlag.SUSPEND in frame.body.flags

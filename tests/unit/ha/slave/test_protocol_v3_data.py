@@ -108,7 +108,7 @@ class TestTransfer:
         )
         master.say(data(8, confirm_offset=8))
 
-        assert master.last().confirm_offset == 8  # type: ignore[union-attr]
+        assert master.last().confirm_offset == 8
 
     def test_a_request_to_flush_is_followed(self) -> None:
         """

@@ -7,18 +7,25 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lib.ha.wire_frames import EXAMPLES, MINIMUM, frames
+from lib.ha.wire_frames import EXAMPLES, MINIMUM, ack_frames, frames
 
 from pystore.errors import RemoteViolation
 from pystore.ha.wire.codes import (
     FRAME_BYTES_MAX,
     FRAME_BYTES_UNSETTLED,
     HEADER_BYTES,
+    AckFlag,
+    AckStatus,
     FrameType,
 )
-from pystore.ha.wire.decoder import FIRST_UNKNOWN_TYPE, frame_bytes, take_frame
-from pystore.ha.wire.frames import Frame, TransferData
-from pystore.ha.wire.v3 import encode
+from pystore.ha.wire.decoder import (
+    FIRST_UNKNOWN_TYPE,
+    frame_bytes,
+    plain_ack,
+    take_frame,
+)
+from pystore.ha.wire.frames import Frame, TransferAck, TransferData
+from pystore.ha.wire.v3 import ACK_BYTES, encode
 
 LIMIT = 600
 
@@ -212,3 +219,51 @@ def test_a_frame_shorter_than_its_type_is_refused(kind: FrameType) -> None:
     with pytest.raises(RemoteViolation):
         take_frame(memoryview(short))
     assert len(least) == take_frame(memoryview(least))[1]
+
+
+ACK = TransferAck(99, 500, 400, 300, 1234, 600, AckStatus.OK, AckFlag(0))
+
+
+def test_an_ack_in_step_is_three_offsets() -> None:
+    """
+    Whatever follows it in the buffer.
+    """
+    data = encode(Frame(7, 4321, ACK))
+    assert len(data) == ACK_BYTES
+
+    assert plain_ack(memoryview(data + b"more"), 7, 99) == (500, 400, 600)
+
+
+def test_an_ack_that_says_more_is_left_to_the_decoder() -> None:
+    """
+    Another epoch or session, a status, a flag, a part of it.
+    """
+    data = memoryview(encode(Frame(7, 4321, ACK)))
+    flagged = ACK._replace(flags=AckFlag.SUSPEND)
+    full = ACK._replace(status=AckStatus.DISK_FULL)
+    others = [encode(Frame(7, 4321, one)) for one in (flagged, full)]
+
+    assert plain_ack(data, 8, 99) is None
+    assert plain_ack(data, 7, 98) is None
+    assert plain_ack(data[:-1], 7, 99) is None
+    assert [plain_ack(memoryview(one), 7, 99) for one in others] == [None, None]
+
+
+@given(ack_frames | frames, st.binary(max_size=100))
+def test_what_is_taken_is_what_the_decoder_finds(frame: Frame, more: bytes) -> None:
+    """
+    For any frame with any bytes behind it.
+    """
+    body = frame.body
+    data = memoryview(encode(frame) + more)
+    epoch, session_id = frame.epoch, getattr(body, "session_id", 0)
+    found = plain_ack(data, epoch, session_id)
+    if found is None:
+        return
+    decoded, size = take_frame(data, len(data))
+
+    assert size == ACK_BYTES
+    assert isinstance(body, TransferAck)
+    assert decoded == frame
+    offsets = body.received_offset, body.flushed_offset, body.echo_end_offset
+    assert found == offsets
