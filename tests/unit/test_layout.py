@@ -13,6 +13,7 @@ import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -93,9 +94,38 @@ def _files(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
     )
 
 
+class _Facts(NamedTuple):
+    """
+    What the tests ask of a Python file. Its tree is dropped: with all trees the garbage
+    collector would take longer than the parser.
+
+    Attributes:
+        functions: name, lines, and whether it has a docstring.
+        imports: names of ``from`` imports, of modules and of what they take there.
+        text_lines: those of texts that stand alone, as docstrings do.
+    """
+
+    functions: list[tuple[str, int, bool]]
+    imports: set[str]
+    text_lines: set[int]
+
+
 @cache
-def _nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+def _facts(path: Path) -> _Facts:
+    facts = _Facts([], set(), set())
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            facts.functions.append((node.name, lines, bool(ast.get_docstring(node))))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = (f"{node.module}.{name.name}" for name in node.names)
+            facts.imports.update((node.module, *names))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            assert node.end_lineno is not None
+            if isinstance(node.value.value, str):
+                facts.text_lines.update(range(node.lineno, node.end_lineno + 1))
+    return facts
 
 
 def _name(path: Path) -> str:
@@ -103,10 +133,8 @@ def _name(path: Path) -> str:
 
 
 def _python_functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in _nodes(path):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            yield node.name, node.end_lineno - node.lineno + 1
+    for name, lines, _ in _facts(path).functions:
+        yield name, lines
 
 
 def _c_functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -123,21 +151,13 @@ def _code_lines(path: Path) -> int:
     Counts the lines of a Python file that hold code.
     """
     text = path.read_text(encoding="utf-8")
-    texts = {
-        number
-        for node in _nodes(path)
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        for number in range(node.lineno, node.end_lineno + 1)  # type: ignore[operator]
-    }
     code = {
         number
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type not in _NO_CODE
         for number in range(token.start[0], token.end[0] + 1)
     }
-    return len(code - texts)
+    return len(code - _facts(path).text_lines)
 
 
 _NO_CODE = {
@@ -181,11 +201,8 @@ def test_a_small_module_with_one_importer_has_a_reason() -> None:
     """
     importers: dict[str, set[str]] = {}
     for path in _files(".py", folders=SOURCE):
-        for node in _nodes(path):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = [f"{node.module}.{name.name}" for name in node.names]
-                for name in (node.module, *names):
-                    importers.setdefault(name, set()).add(_name(path))
+        for name in _facts(path).imports:
+            importers.setdefault(name, set()).add(_name(path))
     small = [
         _name(path)
         for path in _files(".py", folders=SOURCE)
@@ -264,12 +281,10 @@ def test_every_test_has_a_docstring() -> None:
     A failing test explains itself.
     """
     silent = [
-        f"{_name(path)}: {node.name}"
+        f"{_name(path)}: {name}"
         for path in _files(".py", folders=("tests", "bench"))
-        for node in _nodes(path)
-        if isinstance(node, ast.FunctionDef)
-        and node.name.startswith("test_")
-        and not ast.get_docstring(node)
+        for name, _, has_docstring in _facts(path).functions
+        if name.startswith("test_") and not has_docstring
     ]
 
     assert [] == silent

@@ -155,7 +155,9 @@ def test_an_impossible_queue_offset_closes_no_store(tmp_path: Path, wrong: int) 
     its queue goes on behind the others.
     """
     root = tmp_path / "store"
-    with Store(root, property_crc=False, queue_file_bytes=400) as store:
+    with Store(
+        root, segment_size=SEGMENT, property_crc=False, queue_file_bytes=400
+    ) as store:
         starts = [store.log.append(Message("T", b"x")).offset for _ in range(9)]
     with segment_path(root, 0).open("r+b") as file:
         file.seek(starts[7] + 20)
