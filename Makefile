@@ -68,8 +68,8 @@ fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
 property: .venv/core ## the property tests with a large budget
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
 
-sim: .venv/core ## real nodes in virtual time: histories told TELLINGS (2) times, then SEEDS (50) from FIRST on, for SECONDS at most
-	$(PYTEST) tests/sim
+sim: .venv/core ## real nodes in virtual time: histories told TELLINGS (2) times (SAMPLE of them), then SEEDS (50) from FIRST on, for SECONDS at most
+	$(PYTEST) $(addprefix --sample ,$(SAMPLE)) tests/sim
 	$(BIN)/python tests/sim/run.py --first $(or $(FIRST),0) --seeds $(or $(SEEDS),50) --seconds $(or $(SECONDS),600)
 
 spark: .venv/core .venv/connect ## executors and drivers killed, on clusters of Spark (needs Java 17 or 21)

@@ -8,7 +8,6 @@ numbers are meaningless and not printed.
 from __future__ import annotations
 
 import os
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +19,15 @@ from typing import TYPE_CHECKING
 import pytest
 from contest import Contest
 from large_stores import Stores
+from lib.samples import pytest_addoption, pytest_collection_modifyitems
 from load import Load
 from machine import describe, touch_memory
 from table import Table
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
+
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems"]
 
 _ROOT = Path(__file__).parents[1]
 _TABLE = pytest.StashKey[Table]()
@@ -63,30 +65,6 @@ class Sizes:
 
 REAL = Sizes(5, 4 * _GIB, _GIB // 2, _GIB, 100_000, 2000, 4000, 100, 5 * _GIB)
 SMOKE = Sizes(1, 8 * _MIB, _MIB, 4 * _MIB, 100, 64, 4, 4, _MIB)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """
-    Adds ``--sample``.
-    """
-    parser.addoption("--sample", type=int, help="so many of the benches, at random")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    """
-    Leaves out all but a sample of the benches that were chosen; ``PS_SEED`` draws the
-    same sample again.
-    """
-    count = config.getoption("sample")
-    if count is not None and count < len(items):
-        seed = int(os.environ.get("PS_SEED", random.randrange(2**32)))
-        print("seed of the sample", seed)
-        kept = set(random.Random(seed).sample(items, count))
-        config.hook.pytest_deselected(items=[one for one in items if one not in kept])
-        items[:] = [one for one in items if one in kept]
 
 
 def pytest_configure(config: pytest.Config) -> None:
