@@ -295,24 +295,10 @@ class InSync:
         """
         self._membership.may_add_filling = True
 
-    def exclude(self, broker_id: int, now_ms: int) -> None:
-        """
-        A slave must leave the set, and may not join again before `readmit`.
-        """
-        self._membership.exclude(broker_id)
-        self._advance(now_ms)
-
-    def readmit(self, broker_id: int, now_ms: int) -> None:
-        """
-        A slave may join again.
-        """
-        self._membership.readmit(broker_id)
-        self._advance(now_ms)
-
     def may_suspend(self, broker_id: int) -> bool:
         """
-        Whether a slave may be suspended: not while it is a member or may become one;
-        `exclude` it first (RMQ-K.3).
+        Whether a slave may be suspended: not while it is a member or may become one
+        (RMQ-K.3).
         """
         return broker_id not in self._set_state.any_ids
 
@@ -379,12 +365,6 @@ class InSync:
         others = self._set_state.agreed.members - {self._set_state.master}
         wish = self._membership.wanted_set(now_ms).members
         return any(one in wish and self._is_well(one) for one in others)
-
-    def highest_acks(self) -> dict[Member, int]:
-        """
-        Returns the highest ack of each incarnation, for the controller (B2).
-        """
-        return self._sessions.highest_acks()
 
     def next_deadline(self) -> int:
         """

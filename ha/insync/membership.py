@@ -71,7 +71,6 @@ class Membership:
     candidates_until_ms: int
     may_add_filling: bool = False
     _late: dict[int, str] = field(default_factory=dict)
-    _excluded: set[int] = field(default_factory=set)
     _refused_until_ms: dict[int, int] = field(default_factory=dict)
     _was_asleep: bool = False
     _refused_candidates: set[Member] = field(default_factory=set)
@@ -82,18 +81,6 @@ class Membership:
         Returns the session whose acks count for a listed member.
         """
         return self.sessions.counting(member, self.set_state.agreed.continuing)
-
-    def exclude(self, broker_id: int) -> None:
-        """
-        The slave must leave the set: the operator or the slave requested it.
-        """
-        self._excluded.add(broker_id)
-
-    def readmit(self, broker_id: int) -> None:
-        """
-        The slave may join again, by the usual rules.
-        """
-        self._excluded.discard(broker_id)
 
     def refused(self, broker_ids: frozenset[int], now_ms: int) -> None:
         """
@@ -226,8 +213,6 @@ class Membership:
         """
         Returns why a listed member must leave the set; ``None``: it stays.
         """
-        if member.broker_id in self._excluded:
-            return "it is excluded"
         session = self.session_of(member)
         if session is None:
             if self.sessions.has_seen(member.broker_id):
@@ -282,7 +267,6 @@ class Membership:
             session.is_learner
             or (session.is_filling and not self.may_add_filling)
             or session.status is not AckStatus.OK
-            or session.broker_id in self._excluded
         )
 
     def _is_known(self, session: Session) -> bool:

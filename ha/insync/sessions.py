@@ -61,7 +61,6 @@ class Sessions:
     def __init__(self) -> None:
         self._live: dict[int, Session] = {}
         self._seen: set[int] = set()
-        self._highest: dict[Member, int] = {}
 
     def __iter__(self) -> Iterator[Session]:
         return iter(self._live.values())
@@ -77,8 +76,6 @@ class Sessions:
         now = self._live.get(fact.broker_id)
         if now is not None and _is_older(fact, now):
             return fact.session_id
-        if now is not None:
-            self._keep_highest(now)
         self._live[fact.broker_id] = Session(
             Member(fact.broker_id, fact.incarnation),
             fact.session_id,
@@ -134,7 +131,6 @@ class Sessions:
         """
         session = self._of(fact)
         if session is not None:
-            self._keep_highest(session)
             del self._live[fact.broker_id]
         return session
 
@@ -166,21 +162,6 @@ class Sessions:
         Whether the slave ever had a session in this mastership.
         """
         return broker_id in self._seen
-
-    def highest_acks(self) -> dict[Member, int]:
-        """
-        Returns the highest ack of each incarnation. The controller compares it with
-        what a restarted replica still holds (B2).
-        """
-        for session in self._live.values():
-            self._keep_highest(session)
-        return dict(self._highest)
-
-    def _keep_highest(self, session: Session) -> None:
-        # Within a session no ack is below the one before.
-        if session.received_offset is not None:
-            highest = self._highest.get(session.member, 0)
-            self._highest[session.member] = max(highest, session.received_offset)
 
     def _of(self, fact: SessionAcked | SessionEnded) -> Session | None:
         session = self._live.get(fact.broker_id)

@@ -1,6 +1,9 @@
 """
 Frames of a link in step: each is appended and acked in one call of the core.
 
+A link is in step while each of its frames has one block, which begins where the log of
+the slave ends, and otherwise the fields of the frame before.
+
 An `all` of the master waits for nothing else of a slave, so the way from the received
 bytes to those of the ack is as short as possible.
 

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-__all__ = ["pytest_addoption", "pytest_collection_modifyitems"]
+__all__ = ["keep_sample", "pytest_addoption", "pytest_collection_modifyitems"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,10 +28,32 @@ def pytest_collection_modifyitems(
     Leaves out all but a sample of the chosen tests; ``PS_SEED`` draws the same sample
     again.
     """
-    count = config.getoption("sample", None)
-    if count is not None and count < len(items):
-        seed = int(os.environ.get("PS_SEED", random.randrange(2**32)))
-        print("seed of the sample", seed)
-        kept = set(random.Random(seed).sample(items, count))
-        config.hook.pytest_deselected(items=[one for one in items if one not in kept])
-        items[:] = [one for one in items if one in kept]
+    keep_sample(config, items, list(items), config.getoption("sample", None) or 0)
+
+
+def keep_sample(
+    config: pytest.Config,
+    items: list[pytest.Item],
+    among: list[pytest.Item],
+    count: int,
+) -> None:
+    """
+    Leaves out all but a sample of some tests. The processes of one run of pytest-xdist
+    draw the same sample.
+
+    Args:
+        config: of the run.
+        items: all chosen tests; changed.
+        among: those that a sample is taken of.
+        count: how many of them stay; 0: all.
+    """
+    if not 0 < count < len(among):
+        return
+    names = ("PS_SEED", "PYTEST_XDIST_TESTRUNUID")
+    seeds = (os.environ[name] for name in names if name in os.environ)
+    seed = next(seeds, None) or str(random.randrange(2**32))
+    print("seed of the sample", seed)
+    ordered = sorted(among, key=lambda one: one.nodeid)
+    left_out = set(among) - set(random.Random(seed).sample(ordered, count))
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [one for one in items if one not in left_out]

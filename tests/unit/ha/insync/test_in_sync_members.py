@@ -86,17 +86,6 @@ class TestIncarnation:
         replicas.connect(2, start=2)
         assert {1} == replicas.asked_ids()
 
-    def test_the_highest_ack_of_each_process_is_known(self) -> None:
-        """B2: a restarted replica must have at least what its last process acked."""
-        replicas = ReplicaSet(end=100)
-        replicas.connect(2)
-        replicas.ack(2, 100)
-        replicas.connect(2, start=2)
-        replicas.ack(2, 40)
-
-        expected = {member(2): 100, member(2, 2): 40}
-        assert expected == replicas.monitor.highest_acks()
-
 
 class TestFlushed:
     """B9: in a set that serves `all-synced`, caught up means flushed."""
