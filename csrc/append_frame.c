@@ -39,7 +39,7 @@ static int32_t goes_on(ps_log *log, const ps_step *step) {
 }
 
 static void make_ack(ps_step *step, const ps_ends *ends) {
-  uint64_t status = ends->poisoned ? PS_ACK_POISONED : 0;
+  uint64_t status = ends->poisoned ? PS_TRANSFER_ACK_POISONED : 0;
   const uint64_t words[] = {
       (uint64_t)step->now_ms,
       (uint64_t)step->session_epoch,
@@ -52,7 +52,7 @@ static void make_ack(ps_step *step, const ps_ends *ends) {
       status << 32, /* no flags */
   };
   uint8_t *at = step->ack;
-  ps_store32(at, PS_ACK_FRAME);
+  ps_store32(at, PS_TRANSFER_ACK_BYTES);
   ps_store32(at + 4, TYPE_ACK);
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     ps_store64(at + 8 + 8 * i, words[i]);

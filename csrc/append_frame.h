@@ -12,13 +12,13 @@
 #include "pystore.h"
 
 /* A whole TRANSFER_ACK. */
-#define PS_ACK_FRAME 80
+#define PS_TRANSFER_ACK_BYTES 80
 
 /* A slave so many bytes behind acks many blocks at once. */
 #define PS_FAR_BEHIND 4194304
 
 /* The status of an ack: a write-back failed. */
-#define PS_ACK_POISONED 5
+#define PS_TRANSFER_ACK_POISONED 5
 
 /* One frame of a link, and its ack. */
 typedef struct ps_step {
@@ -35,7 +35,7 @@ typedef struct ps_step {
   int64_t end_offset;
   uint64_t offset;
   uint64_t block_size;
-  uint8_t ack[PS_ACK_FRAME];
+  uint8_t ack[PS_TRANSFER_ACK_BYTES];
 } ps_step;
 
 /* Appends the block of a frame as ps_log_append_raw does, if the frame is all

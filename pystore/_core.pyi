@@ -91,9 +91,9 @@ class Lib:
     PS_WAIT_EXPIRED: Final[int]
     PS_WAIT_ENDED: Final[int]
     PS_MODE_READ_ILL: Final[int]
-    PS_ACK_FRAME: Final[int]
+    PS_TRANSFER_ACK_BYTES: Final[int]
     PS_FAR_BEHIND: Final[int]
-    PS_ACK_POISONED: Final[int]
+    PS_TRANSFER_ACK_POISONED: Final[int]
     def ps_record_check(
         self,
         data: CData,

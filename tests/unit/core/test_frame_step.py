@@ -67,8 +67,8 @@ def test_the_layout_is_that_of_the_core() -> None:
     """
     One number each, at both sides of the seam.
     """
-    assert (ACK_BYTES, DATA_BYTES_MIN) == (lib.PS_ACK_FRAME, lib.PS_DATA_HEAD)
-    assert int(AckStatus.POISONED) == lib.PS_ACK_POISONED
+    assert (ACK_BYTES, DATA_BYTES_MIN) == (lib.PS_TRANSFER_ACK_BYTES, lib.PS_DATA_HEAD)
+    assert int(AckStatus.POISONED) == lib.PS_TRANSFER_ACK_POISONED
 
 
 def test_an_ack_of_the_core_is_one_of_the_protocol(
