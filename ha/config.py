@@ -40,6 +40,7 @@ class ReplicaConfig:
         pace: the waits between two links to a master.
         retry_ms: how long after a failure a role switch is tried again.
         bytes_per_second: to one slave; 0: no limit.
+        has_block_crc: as master, it sends each block with a checksum.
         say: called with one line for the operator, of what is no event, from any
             thread.
         on_event: takes each event, in any thread; by default the logger
@@ -60,6 +61,7 @@ class ReplicaConfig:
     pace: BackOffConfig = field(default_factory=BackOffConfig)
     retry_ms: int = 1_000
     bytes_per_second: int = 0
+    has_block_crc: bool = False
     say: Callable[[str], object] = bool
     on_event: Callable[[Event], object] = log_node_event
     is_registered: Callable[[], bool] = lambda: True
@@ -85,6 +87,7 @@ class ReplicaConfig:
             epoch,
             segment_size,
             heartbeat_ms=heartbeat_ms,
+            has_block_crc=self.has_block_crc,
         )
 
     def slave_config(

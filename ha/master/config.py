@@ -42,7 +42,7 @@ class MasterConfig:
         heartbeat_ms: how often each side sends at least one frame.
         housekeeping_ms: how long a side waits for a frame.
         reply_ms: how long a slave may take between two steps of a handshake.
-        has_block_crc: whether blocks carry a checksum where the slave knows it.
+        has_block_crc: blocks carry a checksum if the slave can check it (v3).
         versions_refused: releases of pystore that are not served.
         wall_ms: wall clock minus the clock of the connection; frames carry the wall
             clock for people.

@@ -43,7 +43,6 @@ class SlaveConfig:
         may_wipe: returns whether the controller lists the slave neither as member nor
             as candidate, so that no acknowledged record depends on its bytes. It is
             called when a wipe is decided, since the set may have changed (B15).
-        wants_block_crc: blocks carry a checksum (v3).
         frame_bytes_max: the longest frame that the slave takes.
         heartbeat_ms: how often the slave sends at least one frame (legacy; a v3
             master names it).
@@ -65,7 +64,6 @@ class SlaveConfig:
     is_from_last_file: bool = False
     is_suspended: bool = False
     may_wipe: Callable[[], bool] = bool
-    wants_block_crc: bool = False
     frame_bytes_max: int = FRAME_BYTES_MAX
     heartbeat_ms: int = 5_000
     housekeeping_ms: int = 20_000
@@ -96,10 +94,9 @@ class SlaveConfig:
     @property
     def slave_flags(self) -> SlaveFlag:
         """
-        The settings as flags of HANDSHAKE_SLAVE.
+        The settings as flags of HANDSHAKE_SLAVE. Each slave can check blocks.
         """
-        flags = SlaveFlag(int(self.truncate_flags))
-        return flags | SlaveFlag.BLOCK_CRC if self.wants_block_crc else flags
+        return SlaveFlag(int(self.truncate_flags)) | SlaveFlag.BLOCK_CRC
 
     @property
     def truncate_flags(self) -> TruncateFlag:

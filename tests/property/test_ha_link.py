@@ -92,14 +92,20 @@ class Pipe:
     ) -> None:
         self.rng, self.now_ms, self.min_offset = rng, 1_000, 0
         self.master = master
-        config = MasterConfig("c", "b", 1, 99, SEGMENT, block_bytes_max=50)
+        config = MasterConfig(
+            "c",
+            "b",
+            1,
+            99,
+            SEGMENT,
+            block_bytes_max=50,
+            has_block_crc=rng.random() < 0.5,
+        )
         set_view = SetView(frozenset({1, 2}))
         is_v3 = protocol == "v3"
         kind = V3MasterProtocol if is_v3 else LegacyMasterProtocol
         self.ours = kind(config, lambda: set_view, 7, self.now_ms)
-        ends = SlaveConfig(
-            "c", "b", 2, epoch=99, may_wipe=lambda: True, wants_block_crc=True
-        )
+        ends = SlaveConfig("c", "b", 2, epoch=99, may_wipe=lambda: True)
         theirs = V3SlaveProtocol(ends) if is_v3 else LegacySlaveProtocol(ends)
         self.owner = Owner(theirs, slave)
         self.up = self.down = b""

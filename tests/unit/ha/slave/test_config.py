@@ -18,18 +18,12 @@ def test_wishes_become_flags() -> None:
     The same ones in both frames, but for the checksum.
     """
     config = SlaveConfig(
-        "c",
-        "b",
-        1,
-        is_learner=True,
-        is_from_last_file=True,
-        is_suspended=True,
-        wants_block_crc=True,
+        "c", "b", 1, is_learner=True, is_from_last_file=True, is_suspended=True
     )
 
     assert SlaveFlag(15) == config.slave_flags
     assert TruncateFlag(7) == config.truncate_flags
-    assert SlaveFlag(0) == SlaveConfig("c", "b", 1).slave_flags
+    assert SlaveFlag.BLOCK_CRC == SlaveConfig("c", "b", 1).slave_flags
     assert SlaveConfig("c", "b", 1).known_epoch == -1
 
 

@@ -28,7 +28,7 @@ def test_whether_we_are_suspended_is_asked_of_now() -> None:
     """
     It may have changed since the terms were made.
     """
-    config = replace(TERMS, is_suspended=True, wants_block_crc=True)
+    config = replace(TERMS, is_suspended=True)
 
     assert SlaveFlag.BLOCK_CRC == slave_handshake(config, LOG, is_suspended=False).flags
     both = SlaveFlag.BLOCK_CRC | SlaveFlag.START_SUSPENDED

@@ -72,7 +72,7 @@ class TestHandshake:
             body.segment_size,
         )
         assert ("cluster", "broker") == (body.cluster, body.broker_name)
-        assert SlaveFlag.LEARNER == body.flags
+        assert SlaveFlag.LEARNER | SlaveFlag.BLOCK_CRC == body.flags
 
     def test_the_epoch_is_promised_before_anything_else_is_said(self) -> None:
         """
