@@ -42,6 +42,7 @@ setup(
     project_urls=project_urls(SOURCE, PROJECT["version"]),
     packages=[
         "pystore",
+        "pystore.access",
         "pystore.bindings",
         "pystore.broker",
         "pystore.cli",

@@ -46,6 +46,7 @@ from pystore.controller.protocol.cluster_id import (
     refusal_of,
 )
 from pystore.errors import InvalidError, UnavailableError
+from pystore.remoting.admission import Signs
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -103,6 +104,7 @@ class ControllerClient:
         wall_ms: the time of day, which jRaft controllers use as theirs.
         say: receives one line for people about each failed connection.
         cluster_id: of the record store to which the broker belongs; empty: none yet.
+        signs: signs each request; ``None``: nothing is signed.
 
     Attributes:
         cluster_id: the same; may be set once it is known.
@@ -121,6 +123,7 @@ class ControllerClient:
         look_up: LookUp = look_up,
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         say: Callable[[str], object] = bool,
+        signs: Signs[Connection] | None = None,
     ) -> None:
         self._timeout_ms = timeout_ms
         self._wall_ms = wall_ms
@@ -132,7 +135,7 @@ class ControllerClient:
                 role_changed, lambda: self.cluster_id
             )
         }
-        self._remoting = RemotingClient(handlers=handlers, say=say)
+        self._remoting = RemotingClient(handlers=handlers, say=say, signs=signs)
         discovery = Discovery(addresses, timeout_ms)
         self._search = LeaderLookup(discovery, self._metadata, look_up, timeout_ms)
 

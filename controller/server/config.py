@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from pystore.access.mode import AccessMode
 from pystore.errors import InvalidError
 from pystore.events.line_format import LOG_FORMATS
 from pystore.fs.toml_file import parse_toml_text
@@ -74,6 +75,10 @@ class ControllerConfig:
         new_cluster: an empty record store is that of a new cluster, also if brokers
             with ids are there.
         controller_group: the name of the group, for people.
+        authentication: what happens to a request that no user may send: ``off``: no
+            signature is looked at; ``permissive``: it is carried out, and said;
+            ``enforcing``: it is refused.
+        key_file: the path of the key file, which seals the users; empty: none.
         log_format: of the lines on stderr, ``text`` or ``json``.
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.
@@ -101,6 +106,8 @@ class ControllerConfig:
     new_cluster: bool = field(default=False, metadata=_FIXED)
     controller_group: str = field(default="pystore", metadata=_FIXED)
     log_format: str = field(default="text", metadata=_FIXED)
+    key_file: str = field(default="", metadata=_FIXED)
+    authentication: str = AccessMode.OFF.value
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True
     drop_unlisted_broker_after: int = field(
@@ -118,6 +125,16 @@ class ControllerConfig:
         if self.log_format not in LOG_FORMATS:
             raise InvalidError(
                 f"logFormat={self.log_format}: expected {' or '.join(LOG_FORMATS)}"
+            )
+        modes = [one.value for one in AccessMode]
+        if self.authentication not in modes:
+            raise InvalidError(
+                f"authentication={self.authentication}: expected {', '.join(modes)}"
+            )
+        if self.authentication != AccessMode.OFF.value and not self.key_file:
+            raise InvalidError(
+                f"authentication={self.authentication} needs keyFile: there are no "
+                "users without it"
             )
 
     @property
@@ -322,6 +339,8 @@ def _translated(values: Mapping[str, str]) -> dict[str, str]:
         texts.setdefault("listen", f"{host or '127.0.0.1'}:{port}")
     if group:
         texts.setdefault("controllerGroup", group)
+    if texts.pop("authenticationEnabled", "false").lower() == "true":
+        texts.setdefault("authentication", AccessMode.ENFORCING.value)
     if path and "zookeeper" not in texts:
         texts.setdefault("store", path)
     return texts

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 
+from pystore.access.gate import Gate
+from pystore.access.mode import AccessMode
 from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.model.limits import REQUEST_BYTES_MAX
@@ -32,6 +34,7 @@ from pystore.controller.server.notifier import NotificationSender
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
+from pystore.controller.server.user_records import UserRecords
 from pystore.controller.server.watchdog import Watchdog
 from pystore.errors import PystoreError
 from pystore.events.event import Event
@@ -45,6 +48,9 @@ from pystore.remoting.server import RemotingServer
 __all__ = ["Controller"]
 
 _REFRESH_S = 5.0
+_FIRST_S = 0.1
+"""Until the users are known, each request is refused."""
+_S = 1_000_000_000
 
 
 class Controller:
@@ -65,6 +71,11 @@ class Controller:
     Attributes:
         context: its context.
         names: its name server.
+        users: as it knows them.
+
+    Raises:
+        InvalidError: the key file is none, or others may read it.
+        OSError: it cannot be read.
     """
 
     def __init__(
@@ -84,7 +95,14 @@ class Controller:
         self.context = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address, tell
         )
-        self.names = EmbeddedNameServer(settings, clock_ns, say)
+        self.users = UserRecords(settings.key_file, say)
+        self._gate = Gate(
+            lambda: AccessMode(kept.now.authentication),
+            lambda: self.users.now,
+            say,
+            lambda: clock_ns() / _S,
+        )
+        self.names = EmbeddedNameServer(settings, clock_ns, say, self._gate)
         self._new_cluster = NewCluster(self.context)
         self._open_store = open_store
         self._waking_ns = waking_ns
@@ -122,7 +140,7 @@ class Controller:
         context = self.context
         deaths = DeathCheck(context, self._check_soon)
         others = OtherControllers(context)
-        handlers = Handlers(context, others, deaths, self._new_cluster)
+        handlers = Handlers(context, others, deaths, self._new_cluster, self.users)
 
         def closed(connection: Connection) -> None:
             handlers.closed(connection)
@@ -135,6 +153,7 @@ class Controller:
                 say=context.say,
                 opened=handlers.opened,
                 closed=closed,
+                admission=self._gate,
             ) as server,
             self._client,
             aclosing(self.names),
@@ -176,6 +195,7 @@ class Controller:
         )
         run = context.threads.run
         await run(CallKind.OTHER, context.settings.read, store)
+        await run(CallKind.OTHER, self.users.read, store)
         await run(CallKind.OTHER, leader.sets.load)
         has_sets = bool(leader.sets.names())
         await self._new_cluster.look(store, authority.term, has_sets=has_sets)
@@ -195,13 +215,17 @@ class Controller:
         Reads the settings at intervals: another controller may have changed them.
         """
         while True:
-            await asyncio.sleep(_REFRESH_S)
+            await asyncio.sleep(_REFRESH_S if self.users.now is not None else _FIRST_S)
             context = self.context
+            self._gate.refusals.flush(context.clock_ns() / _S)
             if context.store is None:
                 continue
             try:
                 read = context.settings.read
                 await context.threads.run(CallKind.OTHER, read, context.store)
+                await context.threads.run(
+                    CallKind.OTHER, self.users.read, context.store
+                )
             except PystoreError:
                 # The campaign gets the same error, and reports it.
                 continue

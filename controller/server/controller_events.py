@@ -200,6 +200,39 @@ class SettingsChanged(ControllerEvent):
         return f"{self.asked_by} at {at:%Y-%m-%d %H:%M:%S}Z"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserChanged(ControllerEvent):
+    """
+    An operator changed a user.
+
+    Attributes:
+        asked_by: the requester.
+        user: its name.
+        version: of the user after the change.
+        roles: its roles; none: it was deleted.
+        secrets: how many secrets are valid.
+    """
+
+    asked_by: str
+    user: str
+    version: int
+    roles: list[str]
+    secrets: int
+    level: ClassVar[int] = logging.WARNING
+
+    @property
+    def text(self) -> str:
+        """
+        The user after the change, and who asked for it.
+        """
+        if not self.secrets:
+            return f"{self.asked_by} deleted user {self.user}"
+        keys = f"{self.secrets} secret{'s' * (self.secrets > 1)}"
+        return (
+            f"{self.asked_by} changed user {self.user}: {', '.join(self.roles)}, {keys}"
+        )
+
+
 def set_events(
     before: SetState,
     command: Command,

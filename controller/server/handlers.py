@@ -38,6 +38,8 @@ from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.set_transfer import SetTransfer
 from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
+from pystore.controller.server.user_handlers import UserHandlers
+from pystore.controller.server.user_records import UserRecords
 from pystore.errors import FormatError, InvalidError, UnavailableError
 from pystore.events.event import hand_over
 from pystore.records.record_store import RecordStore
@@ -78,6 +80,7 @@ class Handlers:
         deaths: is asked for brokers whose connection has ended, or whose id another
             process wants.
         new_cluster: decides whether an empty record store becomes a cluster.
+        users: as this controller knows them.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Handlers:
         others: OtherControllers,
         deaths: DeathCheck,
         new_cluster: NewCluster,
+        users: UserRecords,
     ) -> None:
         self._context = context
         self._others = others
@@ -99,6 +103,7 @@ class Handlers:
             context, self._cluster, new_cluster, self._numbers, self._clusters
         )
         self._sets = SetTransfer(context, new_cluster, self._leading)
+        self._users = UserHandlers(context, users, self._leading)
 
     def table(self) -> Mapping[int, Handler]:
         """
@@ -117,6 +122,7 @@ class Handlers:
             RequestCode.EXPORT_SETS: self._sets.export,
             RequestCode.IMPORT_SET: self._sets.take,
         }
+        own |= self._users.table()
         own |= dict.fromkeys(COMMANDS, self._command)
         led = {code: self._cluster.checked(_refusing(one)) for code, one in own.items()}
         return {RequestCode.BROKER_HEARTBEAT: self._beats.answer, **led}
@@ -154,7 +160,7 @@ class Handlers:
             refused = await self._new_cluster.refusal(leader, asked.command)
             if refused is not None:
                 return refused
-        outcome = await leader.ask(names, asked.command, peer.peer)
+        outcome = await leader.ask(names, asked.command, request.asked_by(peer.peer))
         if outcome.state.is_known and not isinstance(outcome.decision, Rejected):
             peer.prefer()
         if register is not None:
@@ -240,7 +246,7 @@ class Handlers:
         before = leader.sets.state(names)
         decision, facts = leader.foresee(names, command)
         if header.is_confirmed:
-            outcome = await leader.ask(names, command, peer.peer)
+            outcome = await leader.ask(names, command, request.asked_by(peer.peer))
             decision = outcome.decision
         if isinstance(decision, Rejected) or not decision.events:
             # Refused, or the broker is master already.
@@ -254,7 +260,7 @@ class Handlers:
             body=unclean_details(before, facts, elected, is_done=header.is_confirmed)
         )
 
-    async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
+    async def _transfer(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
         peers = (await self._others.read(is_fresh=True))[1]
         if not set(peers) - {self._context.address}:
@@ -262,7 +268,10 @@ class Handlers:
                 ResponseCode.CONTROLLER_INVALID_REQUEST,
                 "no other controller is running",
             )
-        self._context.say(f"{peer.peer} transfers the leadership to another controller")
+        self._context.say(
+            f"{request.asked_by(peer.peer)} transfers the leadership to another "
+            "controller"
+        )
         leader.give_up()
         return Reply()
 
@@ -273,12 +282,15 @@ class Handlers:
             return Reply(
                 ResponseCode.NO_PERMISSION, f"{', '.join(locked)} cannot be changed"
             )
+        locked_out = self._users.lock_out(texts)
+        if locked_out:
+            return Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, locked_out)
         if not texts:
             return Reply()
         change = SettingsChanged(
             time_ms=wall_ms(),
             controller=self._context.address,
-            asked_by=peer.peer,
+            asked_by=request.asked_by(peer.peer),
             settings=texts,
         )
         differences = await self._context.threads.run(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from pystore.controller.server.config import ControllerConfig
 from pystore.nameserver.service import EXPIRE_PERIOD_MS, name_server
+from pystore.remoting.admission import Admission
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
@@ -32,6 +33,7 @@ class EmbeddedNameServer:
         settings: of the controller: where the name server listens, if at all.
         clock_ns: boot time.
         say: receives one line for people.
+        admission: decides over each request to its own port.
 
     Attributes:
         address: the address of its own port; empty: it has none.
@@ -42,12 +44,16 @@ class EmbeddedNameServer:
         settings: ControllerConfig,
         clock_ns: Callable[[], int],
         say: Callable[[str], object],
+        admission: Admission[Connection] | None = None,
     ) -> None:
         self.address = ""
         self._settings = settings
         self._routes = name_server(lambda: clock_ns() // 1_000_000, say)
         self._server = RemotingServer(
-            self._routes.handlers, say=say, closed=self._routes.closed
+            self._routes.handlers,
+            say=say,
+            closed=self._routes.closed,
+            admission=admission,
         )
 
     def beside(self, controller: Mapping[int, Handler]) -> Mapping[int, Handler]:

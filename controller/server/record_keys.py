@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
+from pystore.access.users import check_user_name
 from pystore.records.ops import check_key
 
 __all__ = [
@@ -22,10 +23,12 @@ __all__ = [
     "SETS",
     "SETTINGS",
     "SETTINGS_BY",
+    "USERS",
     "history_key",
     "names_of",
     "peer_key",
     "set_key",
+    "user_key",
 ]
 
 CLUSTER = "controller/cluster"
@@ -51,6 +54,9 @@ SETTINGS = "controller/settings"
 
 SETTINGS_BY = "controller/settings-by"
 """Who changed each of them, and when."""
+
+USERS = "controller/users/"
+"""One record for each user, sealed."""
 
 
 def set_key(cluster: str, name: str) -> str:
@@ -93,6 +99,17 @@ def peer_key(address: str) -> str:
     key = f"{PEERS}{_escaped(address)}"
     check_key(key)
     return key
+
+
+def user_key(name: str) -> str:
+    """
+    Returns the key of a user; its name needs no escapes.
+
+    Raises:
+        InvalidError: it is not the name of a user.
+    """
+    check_user_name(name)
+    return USERS + name
 
 
 def _escaped(text: str) -> str:

@@ -100,11 +100,12 @@ class SetTransfer:
         if refused is not None:
             return refused
         command = ImportSet(state)
-        outcome = await leader.ask(state.key, command, peer.peer)
+        outcome = await leader.ask(state.key, command, request.asked_by(peer.peer))
         if not isinstance(outcome.decision, Rejected):
             cluster, name = state.key
             self._context.say(
-                f"{peer.peer} imported set {name} of cluster {cluster}: epoch "
-                f"{outcome.state.epoch}, next id {outcome.state.next_id}"
+                f"{request.asked_by(peer.peer)} imported set {name} of cluster "
+                f"{cluster}: epoch {outcome.state.epoch}, next id "
+                f"{outcome.state.next_id}"
             )
         return answer(command, outcome.decision, outcome.state)

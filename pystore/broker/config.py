@@ -15,7 +15,9 @@ from pystore.ha.config import ReplicaConfig
 from pystore.ha.insync.config import SetRules
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.net.address import parse_address
+from pystore.remoting.admission import Signs
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS
+from pystore.remoting.connection import Connection
 from pystore.store.retention import Retention
 
 __all__ = ["NodeConfig", "ha_address_of"]
@@ -44,6 +46,9 @@ class NodeConfig:
         is_learner: it never joins the SyncStateSet.
         is_from_last_file: an empty log begins with the master's last segment; RocketMQ:
             ``syncFromLastFile``. Such a replica is elected only unclean (B11).
+        has_block_crc: as master, it sends slaves each block with a checksum.
+        signs: signs each request to controllers and name servers; ``None``: nothing is
+            signed.
         pace: the waits between two links to a master.
         retention: which segments are deleted; ``None``: none.
         retain_ms: between two looks for them.
@@ -67,6 +72,8 @@ class NodeConfig:
     route_ms: int = 10_000
     is_learner: bool = False
     is_from_last_file: bool = False
+    has_block_crc: bool = False
+    signs: Signs[Connection] | None = field(default=None, repr=False)
     pace: BackOffConfig = field(default_factory=BackOffConfig)
     retention: Retention | None = None
     retain_ms: int = 10_000
@@ -105,6 +112,7 @@ class NodeConfig:
             rules=self.rules,
             is_learner=self.is_learner,
             is_from_last_file=self.is_from_last_file,
+            has_block_crc=self.has_block_crc,
             pace=self.pace,
             say=say,
             on_event=on_event,

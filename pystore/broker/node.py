@@ -110,7 +110,9 @@ class BrokerNode:
         self._running: asyncio.Task[None] | None = None
         self._heartbeats: HeartbeatSender | None = None
         self._beating: asyncio.Task[None] | None = None
-        self._client = ControllerClient(config.controllers, self._told, say=say)
+        self._client = ControllerClient(
+            config.controllers, self._told, say=say, signs=config.signs
+        )
         self._server = RemotingServer(
             {
                 RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(

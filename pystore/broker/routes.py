@@ -39,7 +39,7 @@ class RouteRegistration:
         self._config = config
         self._say = say
         self._said = ""
-        self._remoting = RemotingClient(say=say)
+        self._remoting = RemotingClient(say=say, signs=config.signs)
 
     async def run(self, replica: Replica, broker_id: int) -> None:
         """

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from pystore.access.credentials import credentials_of_json
 from pystore.broker.config import NodeConfig
-from pystore.controller.client.discovery import parse_addresses
+from pystore.broker.setting_texts import INT_MAX, SettingTexts
 from pystore.core.options import LogArguments
 from pystore.errors import InvalidError
 from pystore.events.line_format import LOG_FORMATS, LineFormat
@@ -30,6 +31,7 @@ from pystore.ha.insync.config import SetRules, rules_of_rocketmq
 from pystore.message.host import pack_host
 from pystore.message.properties import parse_delay_levels
 from pystore.net.address import parse_address
+from pystore.remoting.signature import Credentials
 from pystore.store.retention import Retention
 
 __all__ = [
@@ -43,12 +45,9 @@ __all__ = [
 SOCKET_PATH_BYTES_MAX = 107
 """What fits into the address of a Unix socket, beside its last byte 0."""
 
-_Value = TypeVar("_Value")
-_INT_MAX = (1 << 31) - 1
 _DRAIN_MS = 3_000
 _OURS = {"brokerIP1": "address", "listenPort": "address", "storePathRootDir": "store"}
 """RocketMQ's settings for which a TOML file has a name of its own."""
-_TRUTHS = {"true": True, "false": False}
 _MS, _BYTES = "a number of milliseconds", "a number of bytes"
 _RULES = {
     "minInSyncReplicas": "a number of replicas",
@@ -80,6 +79,9 @@ _NODE_KEYS = (
     "namesrvAddr",
     "asyncLearner",
     "syncFromLastFile",
+    "haBlockCrc",
+    "credentialsFile",
+    "innerClientAuthenticationCredentials",
     "fileReservedTime",
     "commitLogBytesMax",
     "servesSynced",
@@ -107,12 +109,15 @@ class NodeSettings:
         config: of the broker.
         options: of its store.
         history: the file of its last events; ``None``: none.
+        credentials: with which it signs its requests, or their file; ``None``: it signs
+            none.
     """
 
     name: str
     config: NodeConfig
     options: LogArguments
     history: Path | None = None
+    credentials: Credentials | Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +223,14 @@ def host_of_toml(text: str, where: str) -> HostConfig:
         ]
     settings = []
     for place, one in parts:
-        texts = _Texts(_texts(one, _NODE_KEYS, place), place)
+        texts = SettingTexts(_texts(one, _NODE_KEYS, place), place)
         # Here the minimum is what it says; RocketMQ's other rules are not known.
         texts.values["allAckInSyncStateSet"] = "true"
         settings.append(_node(texts))
     place = f"{where}: [host]"
-    return _host(settings, _Texts(_texts(host, _HOST_KEYS, place), place), where, [])
+    return _host(
+        settings, SettingTexts(_texts(host, _HOST_KEYS, place), place), where, []
+    )
 
 
 def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
@@ -239,7 +246,7 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
     Raises:
         InvalidError: an invalid value, or a setting that contradicts controller mode.
     """
-    texts = _Texts({name: one.strip() for name, one in values.items()}, where)
+    texts = SettingTexts({name: one.strip() for name, one in values.items()}, where)
     _check_mode(texts)
     said = []
     if "address" not in texts.values:
@@ -264,70 +271,6 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
             "names its own, leader-synced or all-synced to wait for disks"
         )
     return _host([_node(texts)], texts, where, said)
-
-
-class _Texts:
-    """
-    Settings as text, with their parsers. The errors name the place, the setting, its
-    value, and what is expected.
-    """
-
-    def __init__(self, values: dict[str, str], where: str) -> None:
-        self.values = values
-        self.where = where
-
-    def fail(self, name: str, expected: str) -> InvalidError:
-        """
-        Returns the error of an invalid value.
-        """
-        return InvalidError(
-            f"{self.where}: {name}={self.values.get(name, '')}: {expected}"
-        )
-
-    def parsed(self, name: str, parse: Callable[[str], _Value]) -> _Value:
-        """
-        Returns a value by a parser that raises `InvalidError`.
-        """
-        try:
-            return parse(self.values[name])
-        except InvalidError as error:
-            # The parser knows neither file nor setting.
-            raise self.fail(name, str(error)) from error
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """
-        Returns a text; without a default it must be there, and not empty.
-        """
-        found = self.values.get(name, "") or default
-        if found is None:
-            raise InvalidError(f"{self.where}: {name} is missing")
-        return found
-
-    def number(self, name: str, default: int, unit: str, most: int = _INT_MAX) -> int:
-        """
-        Returns a positive whole number.
-        """
-        if name not in self.values:
-            return default
-        text = self.values[name]
-        if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= most:
-            return int(text)
-        raise self.fail(name, f"expected {unit}, from 1 to {most}")
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        """
-        Returns a truth value.
-        """
-        text = self.values.get(name, str(default)).lower()
-        if text not in _TRUTHS:
-            raise self.fail(name, "expected true or false")
-        return _TRUTHS[text]
-
-    def addresses(self, name: str) -> tuple[str, ...]:
-        """
-        Returns ``HOST:PORT`` of several, with ``;`` between them in the text.
-        """
-        return self.parsed(name, parse_addresses) if self.values.get(name) else ()
 
 
 def _claim(taken: dict[Any, str], key: object, name: str, what: str) -> None:
@@ -365,7 +308,7 @@ def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
 
 
 def _host(
-    nodes: list[NodeSettings], texts: _Texts, where: str, said: list[str]
+    nodes: list[NodeSettings], texts: SettingTexts, where: str, said: list[str]
 ) -> HostConfig:
     beside = os.fspath(nodes[0].config.store) + ".sock"
     drain_ms = texts.number("drainTimeout", _DRAIN_MS, _MS)
@@ -380,7 +323,7 @@ def _host(
         raise InvalidError(f"{where}: {error}") from error
 
 
-def _node(texts: _Texts) -> NodeSettings:
+def _node(texts: SettingTexts) -> NodeSettings:
     ha_port = _ha_port(texts)
     address = _address(texts, ha_port)
     controllers = texts.addresses("controllerAddr")
@@ -400,6 +343,7 @@ def _node(texts: _Texts) -> NodeSettings:
         rules=_rules(texts),
         is_learner=texts.flag("asyncLearner", default=False),
         is_from_last_file=texts.flag("syncFromLastFile", default=False),
+        has_block_crc=texts.flag("haBlockCrc", default=False),
         retention=_retention(texts),
     )
     config = _timed(config, texts)
@@ -413,16 +357,33 @@ def _node(texts: _Texts) -> NodeSettings:
     beside = f"{os.fspath(config.store)}.events.jsonl"
     place = texts.values.get("eventHistory", beside)
     history = Path(place) if place else None
-    return NodeSettings(name, config, _options(texts, address), history)
+    options, credentials = _options(texts, address), _credentials(texts)
+    return NodeSettings(name, config, options, history, credentials)
 
 
-def _retention(texts: _Texts) -> Retention | None:
+def _credentials(texts: SettingTexts) -> Credentials | Path | None:
+    """
+    Returns the credentials of RocketMQ's setting, or the path of their file.
+    """
+    path = texts.values.get("credentialsFile", "")
+    text = texts.values.get("innerClientAuthenticationCredentials", "")
+    if path and text:
+        raise InvalidError(
+            f"{texts.where}: credentialsFile and innerClientAuthenticationCredentials "
+            "both name credentials: keep one of them"
+        )
+    if path:
+        return Path(path)
+    return credentials_of_json(text, texts.where) if text else None
+
+
+def _retention(texts: SettingTexts) -> Retention | None:
     """
     Returns which segments are deleted; ``None``: none.
     """
     hours = bytes_max = None
     if "fileReservedTime" in texts.values:
-        hours = texts.number("fileReservedTime", 0, "a number of hours", _INT_MAX)
+        hours = texts.number("fileReservedTime", 0, "a number of hours", INT_MAX)
     if "commitLogBytesMax" in texts.values:
         bytes_max = texts.number("commitLogBytesMax", 0, _BYTES, 1 << 62)
     if hours is None and bytes_max is None:
@@ -430,7 +391,7 @@ def _retention(texts: _Texts) -> Retention | None:
     return Retention(reserved_hours=hours, total_bytes_max=bytes_max)
 
 
-def _ha_port(texts: _Texts) -> int:
+def _ha_port(texts: SettingTexts) -> int:
     """
     Returns where slaves connect; 0: the port above, as RocketMQ for 0 and less.
     """
@@ -439,7 +400,7 @@ def _ha_port(texts: _Texts) -> int:
     return texts.number("haListenPort", 0, "a port", _PORT_MAX)
 
 
-def _address(texts: _Texts, ha_port: int) -> str:
+def _address(texts: SettingTexts, ha_port: int) -> str:
     address = texts.text("address")
     host, port = texts.parsed("address", parse_address)
     if port == _PORT_MAX and not ha_port:
@@ -460,7 +421,7 @@ def _address(texts: _Texts, ha_port: int) -> str:
     return address
 
 
-def _timed(config: NodeConfig, texts: _Texts) -> NodeConfig:
+def _timed(config: NodeConfig, texts: SettingTexts) -> NodeConfig:
     given: dict[str, Any] = {
         attribute: texts.number(name, 0, _MS)
         for name, attribute in _TIMES.items()
@@ -469,7 +430,7 @@ def _timed(config: NodeConfig, texts: _Texts) -> NodeConfig:
     return replace(config, **given)
 
 
-def _rules(texts: _Texts) -> SetRules:
+def _rules(texts: SettingTexts) -> SetRules:
     for name, unit in _RULES.items():
         texts.number(name, 1, unit)
     try:
@@ -484,7 +445,7 @@ def _rules(texts: _Texts) -> SetRules:
     )
 
 
-def _options(texts: _Texts, address: str) -> LogArguments:
+def _options(texts: SettingTexts, address: str) -> LogArguments:
     options = LogArguments(
         segment_size=texts.number("mappedFileSizeCommitLog", 0, _BYTES),
         property_crc=texts.flag("enabledAppendPropCRC", default=True),
@@ -512,7 +473,7 @@ def _options(texts: _Texts, address: str) -> LogArguments:
 # -- RocketMQ's own file ---------------------------------------------------------
 
 
-def _check_mode(texts: _Texts) -> None:
+def _check_mode(texts: SettingTexts) -> None:
     """
     Refuses settings that contradict controller mode.
     """
@@ -537,7 +498,7 @@ def _check_mode(texts: _Texts) -> None:
         )
 
 
-def _check_places(texts: _Texts) -> None:
+def _check_places(texts: SettingTexts) -> None:
     """
     Refuses places where pystore would not look, and where slaves would not.
     """

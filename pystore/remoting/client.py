@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from pystore.errors import ClosedError
 from pystore.net.address import parse_address
-from pystore.remoting.codes import ResponseCode
+from pystore.remoting.admission import Signs, unsigned
+from pystore.remoting.binding import CHALLENGE, RequestBinding
+from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
-from pystore.remoting.errors import NotSent
+from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.shutdown import close_all
 
@@ -39,6 +41,8 @@ class RemotingClient:
         limits: of memory and time.
         handlers: of requests that peers send on the same connections.
         say: receives one line for people.
+        signs: signs each request; a server of pystore is asked for a challenge first,
+            which binds the requests to the connection. ``None``: nothing is signed.
     """
 
     def __init__(
@@ -47,11 +51,18 @@ class RemotingClient:
         handlers: Mapping[int, Handler] | None = None,
         *,
         say: Callable[[str], object] = bool,
+        signs: Signs[Connection] | None = None,
     ) -> None:
+        self._is_signed = signs is not None
         self._limits = limits or RemotingLimits()
         self._open_ones: set[Connection] = set()
         self._owner = ConnectionOwner(
-            handlers or {}, self._limits, say, self._opened, self._closed
+            handlers or {},
+            self._limits,
+            say,
+            self._opened,
+            self._closed,
+            signs=signs or unsigned,
         )
         self._connections: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
@@ -199,7 +210,24 @@ class RemotingClient:
         except OSError as error:
             # Refused, or an unknown name.
             raise NotSent(f"{address} cannot be reached: {_reason(error)}") from error
+        if self._is_signed:
+            await self._bind(connection, timeout_ms)
         return connection
+
+    async def _bind(self, connection: Connection, timeout_ms: int) -> None:
+        """
+        Asks a server for the challenge of the connection; RocketMQ's have none.
+        """
+        request = RemotingCommand(RequestCode.GET_CHALLENGE)
+        try:
+            answer = await connection.call(request, timeout_ms)
+        except NoAnswer as error:
+            # Nothing of the caller's was sent.
+            connection.abort()
+            raise NotSent(str(error)) from error
+        challenge = answer.ext_fields.get(CHALLENGE)
+        if answer.code == ResponseCode.SUCCESS and challenge:
+            connection.binding = RequestBinding(challenge)
 
 
 def _reason(error: OSError) -> str:

@@ -34,6 +34,7 @@ class RemotingCommand:
         language: of the sender.
         version: of the sender, as an ordinal; 0: not set.
         serialisation: of the header.
+        user: of a received request, its verified user; empty: none. It is in no frame.
 
     Raises:
         InvalidError: a number is outside the range of 32 bits.
@@ -48,6 +49,7 @@ class RemotingCommand:
     language: Language = Language.PYTHON
     version: int = 0
     serialisation: Serialisation = Serialisation.JSON
+    user: str = ""
 
     def __post_init__(self) -> None:
         code, opaque, flag, version = self.code, self.opaque, self.flag, self.version
@@ -69,6 +71,15 @@ class RemotingCommand:
                 raise InvalidError(
                     f"the {name} of a command is outside 32 bits: {number}"
                 )
+
+    def asked_by(self, address: str) -> str:
+        """
+        Returns who sent it, for people.
+
+        Args:
+            address: of its connection.
+        """
+        return f"{self.user} at {address}" if self.user else address
 
     @property
     def is_response(self) -> bool:

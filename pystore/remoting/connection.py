@@ -24,7 +24,9 @@ from typing import cast
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.net.service_loop import ServiceLoop
+from pystore.remoting.admission import Admission, OpenAdmission, Signs, unsigned
 from pystore.remoting.backlog import Backlog
+from pystore.remoting.binding import RequestBinding
 from pystore.remoting.codes import VERSION, CommandFlag, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.dispatch import Handling, begin, finish
@@ -32,6 +34,7 @@ from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.line_rate import LineRate
+from pystore.remoting.pending_calls import PendingCalls
 from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.repeated_request import RequestForm
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
@@ -39,7 +42,6 @@ from pystore.remoting.unread import UnreadBytes
 
 __all__ = ["Connection", "ConnectionOwner", "Handler", "Repeats"]
 
-_OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
 _BEGIN_BYTES_MAX = 16 << 10
 """Read at the begin of a frame, before its length is checked: most frames are shorter,
@@ -64,6 +66,8 @@ class ConnectionOwner:
         say: receives one line for people about each failed connection.
         opened: called with a connection before the first read.
         closed: called with it once, whichever side closed it.
+        admission: decides over each received request, before its handler.
+        signs: called with each request before it is sent.
         running: the pending handlers.
         received: the receive buffer: the loop reads from one connection at a time.
         begin: a part of it, for the begin of a frame.
@@ -77,6 +81,8 @@ class ConnectionOwner:
     say: Callable[[str], object] = bool
     opened: Callable[[Connection], object] = bool
     closed: Callable[[Connection], object] = bool
+    admission: Admission[Connection] = field(default_factory=OpenAdmission)
+    signs: Signs[Connection] = unsigned
     running: set[asyncio.Task[None]] = field(default_factory=set)
     received: memoryview = field(
         # It takes no memory before the first read: a question may be refused.
@@ -113,6 +119,9 @@ class Connection(asyncio.BufferedProtocol):
 
     Attributes:
         peer: the address of the peer, for people.
+        host: the same without the port.
+        binding: of the signed requests that this connection takes or sends; ``None``:
+            its peer has asked for none, or knows none.
     """
 
     def __init__(self, owner: ConnectionOwner) -> None:
@@ -120,8 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         limits = owner.limits
         self._reader = CommandReader(limits.received_bytes_max, limits.header_bytes_max)
-        self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
-        self._next_opaque = 0
+        self._calls = PendingCalls()
         self._in_flight = 0
         # Of the peer, not to run yet; an empty deque takes ten times the memory.
         self._waiting: list[tuple[Handling, RemotingCommand]] = []
@@ -141,7 +149,8 @@ class Connection(asyncio.BufferedProtocol):
         self._learnt: tuple[RemotingCommand, Sequence[str], Repeats] | None = None
         # Since the last request that fitted a form.
         self._unfit = 0
-        self.peer = "a disconnected peer"
+        self.peer = self.host = "a disconnected peer"
+        self.binding: RequestBinding | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -184,6 +193,7 @@ class Connection(asyncio.BufferedProtocol):
         name = transport.get_extra_info("peername")
         if name:
             host, port = name[:2]
+            self.host = host
             self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._arm("idle", self._owner.limits.idle_timeout_ms, self._check_idle)
         self._owner.opened(self)
@@ -246,11 +256,7 @@ class Connection(asyncio.BufferedProtocol):
         for waited, _ in self._waiting:
             waited.close()
         self._waiting.clear()
-        for call in self._calls.values():
-            if not call.done():
-                call.set_exception(
-                    NoAnswer(f"{self.peer} closed the connection without an answer")
-                )
+        self._calls.fail(f"{self.peer} closed the connection without an answer")
         self._owner.closed(self)
 
     # -- repeated requests of the peer -------------------------------------------
@@ -290,6 +296,8 @@ class Connection(asyncio.BufferedProtocol):
         form, answer, is_one_way = self._repeated
         numbers = form.numbers(frame)
         if numbers is None or not self._writable.is_set():
+            return False
+        if not self._owner.admission.admits_repeats():
             return False
         try:
             reply = answer(numbers)
@@ -375,15 +383,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _dispatch(self, command: RemotingCommand) -> None:
         if command.is_response:
-            call = self._calls.get(command.opaque)
-            if call is not None and not call.done():
-                call.set_result(command)
+            self._calls.take(command)
+            return
+        admitted = self._owner.admission.admit(command, self)
+        if isinstance(admitted, Reply):
+            self._answer(command, admitted)
             return
         handler = self._owner.handlers.get(command.code)
         if handler is None:
             self._answer(command, unknown_code_reply(command.code))
         else:
-            self._carry_out(handler, command)
+            self._carry_out(handler, admitted)
 
     def _carry_out(self, handler: Handler, request: RemotingCommand) -> None:
         found = begin(handler, request, self, self._say)
@@ -466,13 +476,12 @@ class Connection(asyncio.BufferedProtocol):
         """
         if len(self._calls) >= self._owner.limits.calls_max:
             raise NotSent(f"{len(self._calls)} requests already wait for {self.peer}")
-        opaque = self._opaque()
-        frame = self._request_frame(request, opaque, CommandFlag(0))
-        answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
-        self._calls[opaque] = answer
+        opaque = self._calls.opaque()
+        command = replace(request, opaque=opaque, flag=CommandFlag(0), version=VERSION)
+        answer = self._calls.begin(opaque, self._loop)
         deadline = self._loop.time() + timeout_ms / 1000
         try:
-            await self._send(frame, deadline)
+            await self._send(command, deadline)
             async with asyncio.timeout_at(deadline):
                 return await answer
         except TimeoutError as error:
@@ -481,10 +490,7 @@ class Connection(asyncio.BufferedProtocol):
                 f"{self.peer} did not answer request {request.code} in {timeout_ms} ms"
             ) from error
         finally:
-            del self._calls[opaque]
-            if not answer.cancel() and not answer.cancelled():
-                # Read it, or asyncio warns that it was never retrieved.
-                answer.exception()
+            self._calls.end(opaque)
             self._close_if_retired()
 
     async def send(self, request: RemotingCommand, timeout_ms: int) -> None:
@@ -499,23 +505,11 @@ class Connection(asyncio.BufferedProtocol):
             NotSent: the connection is closed, or the peer accepts no bytes.
             InvalidError: the request does not fit a frame.
         """
-        frame = self._request_frame(request, self._opaque(), CommandFlag.ONE_WAY)
-        await self._send(frame, self._loop.time() + timeout_ms / 1000)
-
-    def _opaque(self) -> int:
-        while True:
-            opaque = self._next_opaque
-            self._next_opaque = (opaque + 1) & _OPAQUE_MASK
-            if opaque not in self._calls:
-                return opaque
-
-    def _request_frame(
-        self, request: RemotingCommand, opaque: int, flag: CommandFlag
-    ) -> bytes:
+        opaque, flag = self._calls.opaque(), CommandFlag.ONE_WAY
         command = replace(request, opaque=opaque, flag=flag, version=VERSION)
-        return encode_frame(command, self._owner.limits.frame_bytes_max)
+        await self._send(command, self._loop.time() + timeout_ms / 1000)
 
-    async def _send(self, frame: bytes, deadline: float) -> None:
+    async def _send(self, request: RemotingCommand, deadline: float) -> None:
         try:
             async with asyncio.timeout_at(deadline):
                 while not self._writable.is_set():
@@ -525,7 +519,9 @@ class Connection(asyncio.BufferedProtocol):
             raise NotSent(f"{self.peer} accepts no bytes") from error
         if self.is_closed:
             raise NotSent(f"the connection to {self.peer} is closed")
-        self._write(frame)
+        # Signed in the order in which they are sent: each is bound to its turn.
+        signed = self._owner.signs(request, self)
+        self._write(encode_frame(signed, self._owner.limits.frame_bytes_max))
 
     def _write(self, frame: bytes) -> None:
         self._active_at = self._loop.time()

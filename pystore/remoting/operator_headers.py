@@ -18,6 +18,8 @@ __all__ = [
     "BrokerSetEventsRequest",
     "ChangeBrokerRequest",
     "ChangeElectionsRequest",
+    "ChangeUserRequest",
+    "ChangeUserResponse",
     "DeleteBrokerSetRequest",
     "DescribeBrokerSetRequest",
     "ElectUncleanRequest",
@@ -182,3 +184,21 @@ class HandOverResponse:
     """
 
     master_epoch: Int64 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeUserRequest:
+    """
+    7112: changes a user; the body is sealed with the key file of the cluster.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeUserResponse:
+    """
+    The version of the user: after the change, or in a refusal the present one.
+    """
+
+    version: Int64

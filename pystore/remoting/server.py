@@ -1,7 +1,7 @@
 """
 The server of the remoting protocol.
 
-It has neither passwords nor encryption. So it listens on the loopback address by
+It has no encryption. So it listens on the loopback address by
 default, and warns if other machines can reach it.
 
 Source: formats 3.1; docs/remoting.md.
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
 from pystore.net.address import exposure_warning
+from pystore.remoting.admission import Admission, OpenAdmission
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.shutdown import close_all
@@ -57,6 +58,7 @@ class RemotingServer:
         say: receives one line for people.
         opened: called with a connection before the first read.
         closed: called with it once, whichever side closed it.
+        admission: decides over each request; the default lets all pass.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class RemotingServer:
         say: Callable[[str], object] = bool,
         opened: Callable[[Connection], object] = bool,
         closed: Callable[[Connection], object] = bool,
+        admission: Admission[Connection] | None = None,
     ) -> None:
         self._limits = limits or RemotingLimits()
         self._say = say
@@ -77,7 +80,12 @@ class RemotingServer:
         self._is_full = False
         self._is_open = False
         self._owner = ConnectionOwner(
-            handlers, self._limits, say, self._accept, self._forget
+            handlers,
+            self._limits,
+            say,
+            self._accept,
+            self._forget,
+            admission=admission or OpenAdmission(),
         )
         self._server: asyncio.Server | None = None
 

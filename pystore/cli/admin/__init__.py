@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from pystore.cli.admin.client import sign_with
 from pystore.cli.admin.controllers import (
     get_controller_config,
     get_controller_metadata,
@@ -28,6 +31,7 @@ from pystore.cli.admin.sets import (
 )
 from pystore.cli.admin.switch import switch_master
 from pystore.cli.admin.transfers import export_sets, import_sets, rebuild_set
+from pystore.cli.admin.users import user
 from pystore.cli.lib.group import CommandGroup
 
 __all__ = ["admin"]
@@ -43,12 +47,20 @@ Example: why is a replica not in sync?
     short_help="Administer controllers and broker sets.",
     epilog=_EXAMPLE,
 )
-def admin() -> None:
+@click.option(
+    "--credentials",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="PYSTORE_CREDENTIALS",
+    metavar="FILE",
+    help="Sign requests as the user of this file, such as RocketMQ's tools.yml.",
+)
+def admin(credentials: Path | None) -> None:
     """
     Query and change controllers of pystore or of RocketMQ, with mqadmin's command
     names. RocketMQ's controllers refuse the commands that only pystore has: exit code
     3.
     """
+    sign_with(credentials)
 
 
 for command in (
@@ -70,5 +82,6 @@ for command in (
     export_sets,
     import_sets,
     rebuild_set,
+    user,
 ):
     admin.add_command(command)

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pystore.access.credentials import CredentialsFile
+from pystore.access.signer import RequestSigner
 from pystore.controller.protocol.cluster_id import cluster_id_of
 from pystore.errors import InvalidError, UnavailableError
 from pystore.net.address import parse_address
+from pystore.remoting.admission import Signs
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
 from pystore.remoting.controller_headers import GetMetadataResponse
 from pystore.remoting.fields import decode_fields, encode_fields
 
@@ -35,6 +41,7 @@ __all__ = [
     "identified_metadata",
     "metadata",
     "set_option",
+    "sign_with",
 ]
 
 _TIMEOUT_MS = 5000
@@ -43,11 +50,34 @@ _FIRST_OWN_CODE = 7101
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_signs: ContextVar[Signs[Connection] | None] = ContextVar("signs", default=None)
+"""Signs the requests of this command."""
+
+
+def sign_with(path: Path | None) -> None:
+    """
+    Signs all requests of this command with the credentials of a file; ``None``: none
+    is signed.
+
+    Raises:
+        InvalidError: others may read it, or it has another form.
+        OSError: it cannot be read.
+    """
+    _signs.set(None if path is None else RequestSigner(CredentialsFile(path).now).sign)
+
 
 class ControllerRefusal(UnavailableError):
     """
     The peer answered with a refusal.
+
+    Args:
+        text: for people.
+        fields: of the answer.
     """
+
+    def __init__(self, text: str, fields: Mapping[str, str]) -> None:
+        super().__init__(text)
+        self.fields = fields
 
 
 def _addresses(
@@ -122,7 +152,7 @@ def ask(
     request = RemotingCommand(code, ext_fields=fields, body=body)
 
     async def call() -> RemotingCommand:
-        async with RemotingClient() as client:
+        async with RemotingClient(signs=_signs.get()) as client:
             return await client.call(address, request, _TIMEOUT_MS)
 
     answer = asyncio.run(call())
@@ -136,9 +166,11 @@ def ask(
             else "another server listens there, or a name server where a controller is "
             "meant"
         )
-        raise ControllerRefusal(f"{address} does not support {code.name}: {reason}")
+        line = f"{address} does not support {code.name}: {reason}"
+        raise ControllerRefusal(line, answer.ext_fields)
     text = " ".join((answer.remark or "without a reason").split())
-    raise ControllerRefusal(f"{address} refused, {_code_text(answer.code)}: {text}")
+    line = f"{address} refused, {_code_text(answer.code)}: {text}"
+    raise ControllerRefusal(line, answer.ext_fields)
 
 
 def _code_text(code: int) -> str:

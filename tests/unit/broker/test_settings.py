@@ -104,6 +104,20 @@ def test_a_limit_that_keeps_nothing_is_refused(line: str) -> None:
         host_of_toml(ONE + line, "f")
 
 
+@pytest.mark.parametrize(
+    ("line", "has_crc"), [("", False), ("haBlockCrc = true", True)]
+)
+def test_a_master_sends_checksums_of_blocks_if_the_file_says_so(
+    line: str, has_crc: bool
+) -> None:
+    """
+    From the file to the settings under which the master serves slaves.
+    """
+    (one,) = host_of_toml(ONE + line, "f").nodes
+    replica = one.config.replica_config(1, bool)
+    assert has_crc is replica.master_config(1, 1 << 20).has_block_crc
+
+
 def test_one_node_stands_at_the_top_level() -> None:
     """
     Its socket is beside its store.

@@ -21,6 +21,7 @@ from pystore.controller.server.handlers import Handlers
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
+from pystore.controller.server.user_records import UserRecords
 from pystore.events.event import Event
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
@@ -247,7 +248,11 @@ def test_a_text_above_its_limit_is_refused_in_any_request() -> None:
             context = at.controller.context
             deaths = DeathCheck(context, bool)
             handlers = Handlers(
-                context, OtherControllers(context), deaths, NewCluster(context)
+                context,
+                OtherControllers(context),
+                deaths,
+                NewCluster(context),
+                UserRecords(""),
             )
             table = handlers.table()
             assert {RequestCode.BROKER_HEARTBEAT, *COMMANDS} < table.keys()

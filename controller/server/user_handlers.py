@@ -1,0 +1,120 @@
+"""
+Answers the requests about users. For one event loop.
+
+Source: docs/security.md, *Users*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from pystore.access.mode import AccessMode
+from pystore.access.roles import UserRole
+from pystore.clocks import wall_ms
+from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.controller_events import UserChanged
+from pystore.controller.server.store_threads import CallKind
+from pystore.controller.server.term import LeaderTerm
+from pystore.controller.server.user_records import StaleChange, UserRecords
+from pystore.errors import FormatError, InvalidError, UnavailableError
+from pystore.events.event import hand_over
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
+from pystore.remoting.dispatch import Handling
+from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.operator_headers import ChangeUserRequest, ChangeUserResponse
+from pystore.remoting.reply import Reply
+
+__all__ = ["UserHandlers"]
+
+
+class UserHandlers:
+    """
+    The answers of one controller.
+
+    Args:
+        context: of the controller.
+        users: as it knows them.
+        leading: returns the term; raises if this controller does not lead.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        users: UserRecords,
+        leading: Callable[[], LeaderTerm],
+    ) -> None:
+        self._context = context
+        self._users = users
+        self._leading = leading
+
+    def table(
+        self,
+    ) -> Mapping[int, Callable[[RemotingCommand, Connection], Handling]]:
+        """
+        Returns the handlers by request code.
+        """
+        return {
+            RequestCode.CHANGE_USER: self._change,
+            RequestCode.LIST_USERS: self._list,
+        }
+
+    def lock_out(self, settings: Mapping[str, str]) -> str:
+        """
+        Returns why these settings would lock every operator out; empty: they do not.
+        """
+        is_enforced = settings.get("authentication") == AccessMode.ENFORCING.value
+        users = (self._users.now or {}).values()
+        if not is_enforced or any(UserRole.OPERATOR in one.roles for one in users):
+            return ""
+        return (
+            "no user has the role operator, so nothing could be changed any more: see "
+            "pystore admin user add"
+        )
+
+    async def _change(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        name = decode_fields(ChangeUserRequest, request.ext_fields).name
+        store = self._context.store
+        if store is None:
+            raise UnavailableError("the record store is not connected; try again")
+        term = leader.authority.term
+        run = self._context.threads.run
+        try:
+            after = await run(
+                CallKind.OTHER, self._users.change, store, term, name, request.body
+            )
+        except StaleChange as error:
+            # Its sender has the key file, so it may know the version.
+            told = encode_fields(ChangeUserResponse(error.version))
+            return Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, str(error), told)
+        except (FormatError, InvalidError) as error:
+            # Nothing was changed.
+            return Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, str(error))
+        change = UserChanged(
+            time_ms=wall_ms(),
+            controller=self._context.address,
+            asked_by=request.asked_by(peer.peer),
+            user=name,
+            version=after.version,
+            roles=sorted(one.value for one in after.roles),
+            secrets=len(after.secrets),
+        )
+        hand_over(change, self._context.tell)
+        return Reply(ext_fields=encode_fields(ChangeUserResponse(after.version)))
+
+    async def _list(self, _: RemotingCommand, __: Connection) -> Reply:
+        self._leading()
+        found = [
+            {
+                "name": one.name,
+                "roles": sorted(role.value for role in one.roles),
+                "bound": one.is_bound,
+                "secrets": len(one.secrets),
+                "version": one.version,
+            }
+            for _, one in sorted((self._users.now or {}).items())
+        ]
+        return Reply(body=json.dumps({"users": found}).encode())

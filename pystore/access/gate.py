@@ -1,0 +1,110 @@
+"""
+The gate of a server: each request passes it before its handler, one-way ones too.
+
+Source: docs/security.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from pystore.access.mode import AccessMode
+from pystore.access.refusals import RefusalCounts
+from pystore.access.roles import roles_of
+from pystore.access.users import User
+from pystore.remoting.binding import CHALLENGE, RequestBinding, is_bound
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
+from pystore.remoting.reply import Reply
+from pystore.remoting.signature import ACCESS_KEY, SIGNATURE, is_signed_by
+
+__all__ = ["Gate"]
+
+
+_NOT_READ = "this server has not read its users yet: try again"
+_UNSIGNED = "it is not signed"
+_UNVERIFIED = "its signature is not one of a known user"
+_UNBOUND = "it is not bound to its connection, or was sent before"
+
+
+class Gate:
+    """
+    Verifies who sent a request, and whether its role allows it. For one event loop.
+
+    Args:
+        mode: returns the present mode.
+        users: returns the present users by name; ``None``: they are not known yet.
+        say: receives one line for people.
+        clock_s: seconds of a clock that never steps back.
+    """
+
+    def __init__(
+        self,
+        mode: Callable[[], AccessMode],
+        users: Callable[[], Mapping[str, User] | None],
+        say: Callable[[str], object],
+        clock_s: Callable[[], float],
+    ) -> None:
+        self._mode = mode
+        self._users = users
+        self._clock_s = clock_s
+        self.refusals = RefusalCounts(say)
+
+    def admit(
+        self, request: RemotingCommand, peer: Connection
+    ) -> RemotingCommand | Reply:
+        """
+        Returns the request with the user that signed it, or its refusal.
+        """
+        if request.code == RequestCode.GET_CHALLENGE:
+            if peer.binding is None:
+                peer.binding = RequestBinding.new()
+            return Reply(ext_fields={CHALLENGE: peer.binding.challenge})
+        mode = self._mode()
+        if mode is AccessMode.OFF:
+            return request
+        users = self._users()
+        if users is None:
+            return Reply(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_READ)
+        user, reason = _user(users, request, peer)
+        if user is not None:
+            needed = roles_of(request)
+            if user.roles & needed:
+                return replace(request, user=user.name)
+            reason = f"user {user.name} has no role for request {request.code}"
+        self.refusals.note(peer.host, reason, self._clock_s())
+        if mode is AccessMode.PERMISSIVE:
+            return request
+        # A stranger learns nothing else; a user whose role is missing does.
+        told = reason if user is not None else "the request is refused"
+        return Reply(ResponseCode.NO_PERMISSION, told)
+
+    def admits_repeats(self) -> bool:
+        """
+        Returns whether no signature is looked at.
+        """
+        return self._mode() is AccessMode.OFF
+
+
+def _user(
+    users: Mapping[str, User], request: RemotingCommand, peer: Connection
+) -> tuple[User | None, str]:
+    """
+    Returns the user that signed a request, or why there is none.
+    """
+    fields = request.ext_fields
+    if SIGNATURE not in fields:
+        return None, _UNSIGNED
+    user = users.get(fields.get(ACCESS_KEY, ""))
+    if user is None or not any(
+        is_signed_by(request, secret) for secret in user.secrets
+    ):
+        return None, _UNVERIFIED
+    if is_bound(request):
+        if peer.binding is None or not peer.binding.take(request):
+            return None, _UNBOUND
+    elif user.is_bound:
+        return None, _UNBOUND
+    return user, ""

@@ -1,0 +1,94 @@
+"""
+What binds a signed request to its connection, its code and its turn. Pure.
+
+The signature of RocketMQ covers fields and body only, so bytes that were captured could
+be sent again, also with another code. So a peer of pystore asks its server for a
+challenge, once for each connection, and adds three fields to each request, which the
+signature covers: the challenge, the code with the flag, and a number that grows. No
+clock is compared.
+
+Source: docs/security.md, *Repeated requests*.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from pystore.remoting.command import RemotingCommand
+
+__all__ = ["CHALLENGE", "RequestBinding", "is_bound"]
+
+CHALLENGE = "pystoreChallenge"
+"""The field with the challenge, in the answer of the server and in each request."""
+
+_PURPOSE = "pystorePurpose"
+_SEQUENCE = "pystoreSequence"
+_CHALLENGE_BYTES = 16
+_DIGITS_MAX = 18
+
+
+def is_bound(request: RemotingCommand) -> bool:
+    """
+    Returns whether a request says to which connection it belongs.
+    """
+    return CHALLENGE in request.ext_fields
+
+
+class RequestBinding:
+    """
+    The binding of one connection, at either end. One thread.
+
+    Args:
+        challenge: of the server.
+    """
+
+    __slots__ = ("_sequence", "challenge")
+
+    def __init__(self, challenge: str) -> None:
+        self.challenge = challenge
+        self._sequence = 0
+
+    @staticmethod
+    def new(random_bytes: Callable[[int], bytes] = os.urandom) -> RequestBinding:
+        """
+        Returns the binding of an accepted connection.
+        """
+        return RequestBinding(random_bytes(_CHALLENGE_BYTES).hex())
+
+    def bind(self, request: RemotingCommand) -> RemotingCommand:
+        """
+        Returns the request with the fields that bind it, to be signed and sent next.
+        """
+        self._sequence += 1
+        return replace(
+            request,
+            ext_fields={
+                **request.ext_fields,
+                CHALLENGE: self.challenge,
+                _PURPOSE: _purpose(request),
+                _SEQUENCE: str(self._sequence),
+            },
+        )
+
+    def take(self, request: RemotingCommand) -> bool:
+        """
+        Returns whether a request, whose signature was verified, belongs here and now:
+        it is refused if it is sent again.
+        """
+        fields = request.ext_fields
+        text = fields.get(_SEQUENCE, "")
+        if (
+            fields.get(CHALLENGE) != self.challenge
+            or fields.get(_PURPOSE) != _purpose(request)
+            or not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX)
+            or int(text) <= self._sequence
+        ):
+            return False
+        self._sequence = int(text)
+        return True
+
+
+def _purpose(request: RemotingCommand) -> str:
+    return f"{request.code}.{request.flag}"

@@ -1,0 +1,102 @@
+"""
+Users, and servers that ask a gate before each handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from pystore.access.gate import Gate
+from pystore.access.mode import AccessMode
+from pystore.access.roles import UserRole
+from pystore.access.signer import RequestSigner
+from pystore.access.users import User
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
+from pystore.remoting.signature import Credentials
+
+__all__ = ["GuardedServer", "client_of", "guarded", "secret_of", "users"]
+
+
+def secret_of(name: str) -> str:
+    """
+    The secret of a user of these tests.
+    """
+    return f"the secret of {name}"
+
+
+def users() -> dict[str, User]:
+    """
+    One user of each role.
+    """
+    return {
+        one.value: User(one.value, (secret_of(one.value),), frozenset({one}))
+        for one in UserRole
+    }
+
+
+def client_of(name: str, secret: str = "") -> RemotingClient:
+    """
+    A client that signs as a user.
+    """
+    own = Credentials(name, secret or secret_of(name))
+    return RemotingClient(signs=RequestSigner(lambda: own).sign)
+
+
+@dataclass
+class GuardedServer:
+    """
+    A server with a handler for every code.
+
+    Attributes:
+        users: who may send.
+        mode: of its gate.
+        carried_out: the requests that reached their handler.
+        said: what the gate said.
+        address: where it listens.
+    """
+
+    users: Mapping[str, User] | None = field(default_factory=users)
+    mode: AccessMode = AccessMode.ENFORCING
+    carried_out: list[RemotingCommand] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    address: str = ""
+
+    def take(self, request: RemotingCommand, _: Connection) -> Reply:
+        """
+        Answers any request.
+        """
+        self.carried_out.append(request)
+        return Reply()
+
+
+@asynccontextmanager
+async def guarded(
+    users_now: Mapping[str, User] | None = None, *, are_known: bool = True
+) -> AsyncIterator[GuardedServer]:
+    """
+    A server for as long as a test lasts.
+    """
+    server = GuardedServer()
+    if users_now is not None:
+        server.users = users_now
+    if not are_known:
+        server.users = None
+    gate = Gate(
+        lambda: server.mode,
+        lambda: server.users,
+        server.said.append,
+        asyncio.get_running_loop().time,
+    )
+    handlers = {code.value: server.take for code in RequestCode}
+    async with RemotingServer(handlers, admission=gate) as listening:
+        host, port = await listening.start()
+        server.address = f"{host}:{port}"
+        yield server

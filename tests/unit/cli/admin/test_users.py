@@ -1,0 +1,126 @@
+"""
+The users of a real controller, as an operator adds and changes them.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from lib.command_line import run
+from lib.controller.controller_process import ControllerProcess
+
+
+def key_file(folder: Path) -> Path:
+    """
+    A key file, made by the command.
+    """
+    path = folder / "cluster.key"
+    assert 0 == run("admin", "user", "newKey", path).exit_code
+    return path
+
+
+def test_a_cluster_is_switched_to_enforcing_by_commands_alone(tmp_path: Path) -> None:
+    """
+    A key, an operator, the mode; then a stranger is refused, and the operator is not.
+    """
+    key = key_file(tmp_path)
+    file = tmp_path / "controller.toml"
+    file.write_text(f'keyFile = "{key}"\n')
+    alice = tmp_path / "alice.yml"
+    with ControllerProcess("-c", file, "--store", tmp_path / "records") as controller:
+        controller.await_lead()
+        at = ("-a", controller.address)
+        keys = ("--key-file", key)
+        user = ("admin", "user")
+        added = run(
+            *user, "add", "alice", "--role=operator", "--out", alice, *keys, *at
+        )
+        assert (0, "user alice: done\n") == (added.exit_code, added.stdout)
+        assert 0o600 == stat.S_IMODE(alice.stat().st_mode)
+        mode = ("updateControllerConfig", *at, "-k", "authentication", "-v")
+        assert 0 == run("admin", *mode, "enforcing").exit_code
+
+        refused = run("admin", *mode, "off")
+        assert 3 == refused.exit_code
+        assert "16 NO_PERMISSION: the request is refused" in refused.stderr
+        signed = ("admin", "--credentials", alice)
+        new = tmp_path / "alice.new.yml"
+        rotate = ("user", "rotate", "alice", "--out", new, *keys, *at)
+        assert 0 == run(*signed, *rotate).exit_code
+        # Both secrets are valid until the former one is retired.
+        assert 0 == run(*signed, "user", "list", *at).exit_code
+        signed_new = ("admin", "--credentials", new)
+        assert 0 == run(*signed_new, "user", "retire", "alice", *keys, *at).exit_code
+        assert 3 == run(*signed, "user", "list", *at).exit_code
+        found = run(*signed_new, "user", "list", "--json", *at)
+        assert [
+            {
+                "name": "alice",
+                "roles": ["operator"],
+                "bound": False,
+                "secrets": 1,
+                "version": 3,
+            }
+        ] == json.loads(found.stdout)["users"]
+        assert 0 == run(*signed_new, *mode, "off").exit_code
+    secrets = [one.read_text().split()[-1] for one in (alice, new)]
+    assert not any(one in "".join(controller.said) for one in secrets)
+
+
+@pytest.mark.parametrize("options", [(), ("--out", "a", "--from", "b")])
+def test_a_secret_is_made_or_given(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """
+    One of both, before any controller is asked.
+    """
+    key = key_file(tmp_path)
+    more = ("--role=reader", *options, "--key-file", str(key), "-a", "127.0.0.1:1")
+    found = run("admin", "user", "add", "u", *more)
+    assert 2 == found.exit_code
+    assert "give --out FILE for a new secret, or --from FILE" in found.stderr
+
+
+def test_a_refused_change_leaves_no_file_with_a_secret(tmp_path: Path) -> None:
+    """
+    Here the controller has no key file.
+    """
+    key, out = key_file(tmp_path), tmp_path / "u.yml"
+    with ControllerProcess("--store", tmp_path / "records") as controller:
+        controller.await_lead()
+        more = ("--role=reader", "--out", out, "--key-file", key)
+        found = run("admin", "user", "add", "u", *more, "-a", controller.address)
+    assert 3 == found.exit_code
+    assert "this controller has no key file" in found.stderr
+    assert not out.exists()
+
+
+def test_a_secret_in_use_is_taken_from_its_file(tmp_path: Path) -> None:
+    """
+    If the file is that of the user.
+    """
+    key, tools = key_file(tmp_path), tmp_path / "tools.yml"
+    tools.write_text("accessKey: mqadmin\nsecretKey: 12345678\n")
+    tools.chmod(0o600)
+    more = ("--role=operator", "--from", tools, "--key-file", key)
+    found = run("admin", "user", "add", "alice", *more, "-a", "127.0.0.1:1")
+    assert 3 == found.exit_code
+    assert f"{tools} has the secret of mqadmin" in found.stderr
+
+
+def test_a_second_key_goes_before_the_first(tmp_path: Path) -> None:
+    """
+    And what is no key file is kept as it is.
+    """
+    key = key_file(tmp_path)
+    first = key.read_text()
+    assert 0 == run("admin", "user", "newKey", key).exit_code
+    assert key.read_text().endswith(first)
+    assert 2 == len(key.read_text().split())
+    other = tmp_path / "other"
+    other.write_text("something else")
+    other.chmod(0o600)
+    found = run("admin", "user", "newKey", other)
+    assert 3 == found.exit_code
+    assert "something else" == other.read_text()
