@@ -11,14 +11,20 @@ from dataclasses import replace
 
 from pystore.access.mode import AccessMode
 from pystore.access.refusals import RefusalCounts
-from pystore.access.roles import roles_of
+from pystore.access.roles import UserRole, roles_of
 from pystore.access.users import User
 from pystore.remoting.binding import CHALLENGE, RequestBinding, is_bound
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.repeated_request import RepeatedRequest
 from pystore.remoting.reply import Reply
-from pystore.remoting.signature import ACCESS_KEY, SIGNATURE, is_signed_by
+from pystore.remoting.signature import (
+    ACCESS_KEY,
+    SIGNATURE,
+    is_signature,
+    is_signed_by,
+)
 
 __all__ = ["Gate"]
 
@@ -81,11 +87,28 @@ class Gate:
         told = reason if user is not None else "the request is refused"
         return Reply(ResponseCode.NO_PERMISSION, told)
 
-    def admits_repeats(self) -> bool:
+    def admits_repeat(self, repeat: RepeatedRequest, peer: Connection) -> bool:
         """
-        Returns whether no signature is looked at.
+        Returns whether a heartbeat that repeats an admitted one is signed by a user
+        that may send it. Others are decoded, and meet `admit`.
         """
-        return self._mode() is AccessMode.OFF
+        if self._mode() is AccessMode.OFF:
+            return True
+        user = (self._users() or {}).get(repeat.user)
+        if (
+            user is None
+            or repeat.code != RequestCode.BROKER_HEARTBEAT
+            or UserRole.BROKER not in user.roles
+            or not any(
+                is_signature(repeat.signature, repeat.content, secret)
+                for secret in user.secrets
+            )
+        ):
+            return False
+        if repeat.sequence is None:
+            return not user.is_bound
+        binding = peer.binding
+        return binding is not None and binding.is_later(repeat.sequence)
 
 
 def _user(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.repeated_request import RepeatedRequest
 from pystore.remoting.reply import Reply
 
 __all__ = ["Admission", "OpenAdmission", "Signs", "unsigned"]
@@ -37,10 +38,10 @@ class Admission(Protocol[P_contra]):
         handler.
         """
 
-    def admits_repeats(self) -> bool:
+    def admits_repeat(self, repeat: RepeatedRequest, peer: P_contra, /) -> bool:
         """
-        Returns whether a request may be answered that differs from an admitted one in
-        its numbers only, without being decoded.
+        Returns whether a request may be answered that differs from an admitted one of
+        this connection in its numbers and its signature only, without being decoded.
         """
 
 
@@ -55,7 +56,7 @@ class OpenAdmission(Generic[P]):
         """
         return request
 
-    def admits_repeats(self) -> bool:
+    def admits_repeat(self, _: RepeatedRequest, __: P, /) -> bool:
         """
         Returns that it may be answered.
         """

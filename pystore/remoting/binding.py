@@ -18,13 +18,15 @@ from dataclasses import replace
 
 from pystore.remoting.command import RemotingCommand
 
-__all__ = ["CHALLENGE", "RequestBinding", "is_bound"]
+__all__ = ["CHALLENGE", "SEQUENCE", "RequestBinding", "is_bound"]
 
 CHALLENGE = "pystoreChallenge"
 """The field with the challenge, in the answer of the server and in each request."""
 
 _PURPOSE = "pystorePurpose"
-_SEQUENCE = "pystoreSequence"
+SEQUENCE = "pystoreSequence"
+"""The field with the number of a request."""
+
 _CHALLENGE_BYTES = 16
 _DIGITS_MAX = 18
 
@@ -68,7 +70,7 @@ class RequestBinding:
                 **request.ext_fields,
                 CHALLENGE: self.challenge,
                 _PURPOSE: _purpose(request),
-                _SEQUENCE: str(self._sequence),
+                SEQUENCE: str(self._sequence),
             },
         )
 
@@ -78,16 +80,30 @@ class RequestBinding:
         it is refused if it is sent again.
         """
         fields = request.ext_fields
-        text = fields.get(_SEQUENCE, "")
+        text = fields.get(SEQUENCE, "")
         if (
             fields.get(CHALLENGE) != self.challenge
             or fields.get(_PURPOSE) != _purpose(request)
             or not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX)
-            or int(text) <= self._sequence
         ):
             return False
-        self._sequence = int(text)
+        if not self.is_later(int(text)):
+            return False
+        self.take_number(int(text))
         return True
+
+    def is_later(self, sequence: int) -> bool:
+        """
+        Returns whether no request with this number or a later one was taken.
+        """
+        return sequence > self._sequence
+
+    def take_number(self, sequence: int) -> None:
+        """
+        As `take`, of a request that differs from one that was taken in its numbers
+        only.
+        """
+        self._sequence = sequence
 
 
 def _purpose(request: RemotingCommand) -> str:

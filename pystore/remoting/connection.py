@@ -294,22 +294,24 @@ class Connection(asyncio.BufferedProtocol):
         """
         assert self._repeated
         form, answer, is_one_way = self._repeated
-        numbers = form.numbers(frame)
-        if numbers is None or not self._writable.is_set():
+        repeat = form.read(frame)
+        if repeat is None or not self._writable.is_set():
             return False
-        if not self._owner.admission.admits_repeats():
+        if not self._owner.admission.admits_repeat(repeat, self):
             return False
         try:
-            reply = answer(numbers)
+            reply = answer(repeat.numbers)
         except Exception:
             # The handler meets the same error, and its peer is told.
             return False
         if reply is None:
             return False
+        if self.binding is not None and repeat.sequence is not None:
+            self.binding.take_number(repeat.sequence)
         self._unfit = 0
         self._active_at = self._loop.time()
         if not is_one_way:
-            self._transport.write(reply.frame(numbers[0]))
+            self._transport.write(reply.frame(repeat.numbers[0]))
         return True
 
     # -- requests of the peer --------------------------------------------------

@@ -15,7 +15,6 @@ import hmac
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha1
 
 from pystore.errors import InvalidError
 from pystore.remoting.command import RemotingCommand
@@ -24,9 +23,12 @@ __all__ = [
     "ACCESS_KEY",
     "SECURITY_TOKEN",
     "SIGNATURE",
+    "UNIQUE_KEY_QUERY",
     "Credentials",
+    "is_signature",
     "is_signed_by",
     "signed",
+    "signing_order",
 ]
 
 ACCESS_KEY = "AccessKey"
@@ -38,7 +40,10 @@ SECURITY_TOKEN = "SecurityToken"
 SIGNATURE = "Signature"
 """The field with the signature, which does not cover itself."""
 
-_UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
+UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
+"""A field that some clients add after they have signed."""
+
+_HASH = "sha1"
 _VERSION_UNSIGNED_QUERY = 399
 """The ordinal of 4.9.3: clients up to it add that field after they have signed."""
 
@@ -74,7 +79,8 @@ def signed(request: RemotingCommand, user: Credentials) -> RemotingCommand:
     if user.security_token:
         fields[SECURITY_TOKEN] = user.security_token
     fields.pop(SIGNATURE, None)
-    fields[SIGNATURE] = _signature(fields, request.body, user.secret_key)
+    content = _content(fields, request.body)
+    fields[SIGNATURE] = _signature(content, user.secret_key).decode()
     return replace(request, ext_fields=fields)
 
 
@@ -86,20 +92,38 @@ def is_signed_by(request: RemotingCommand, secret_key: str) -> bool:
     fields = dict(request.ext_fields)
     found = fields.pop(SIGNATURE, "")
     if request.version <= _VERSION_UNSIGNED_QUERY:
-        fields.pop(_UNIQUE_KEY_QUERY, None)
-    expected = _signature(fields, request.body, secret_key)
-    return hmac.compare_digest(found.encode("utf-8", "replace"), expected.encode())
+        fields.pop(UNIQUE_KEY_QUERY, None)
+    content = _content(fields, request.body)
+    return is_signature(found.encode("utf-8", "replace"), content, secret_key)
 
 
-def _signature(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
-    values = "".join([fields[name] for name in _in_order_of_java(fields)])
+def is_signature(found: bytes, content: bytes, secret_key: str) -> bool:
+    """
+    Whether a signature of this content was made with this key.
+
+    Args:
+        found: the value of the field.
+        content: the values of the other fields in their order, and the body.
+        secret_key: of the user.
+    """
+    return hmac.compare_digest(found, _signature(content, secret_key))
+
+
+def _content(fields: Mapping[str, str], body: bytes) -> bytes:
+    values = "".join([fields[name] for name in signing_order(fields)])
     # As Java encodes a lone surrogate.
-    content = values.encode("utf-8", "replace") + body
+    return values.encode("utf-8", "replace") + body
+
+
+def _signature(content: bytes, secret_key: str) -> bytes:
     key = secret_key.encode("utf-8", "replace")
-    return b64encode(hmac.digest(key, content, sha1)).decode()
+    return b64encode(hmac.digest(key, content, _HASH))
 
 
-def _in_order_of_java(names: Iterable[str]) -> list[str]:
+def signing_order(names: Iterable[str]) -> list[str]:
+    """
+    Returns the names of fields in the order in which their values are signed.
+    """
     found = sorted(names)
     if all(name.isascii() for name in found):
         return found

@@ -5,7 +5,7 @@ Users, and servers that ask a gate before each handler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.prepared_reply import PreparedReply
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 from pystore.remoting.signature import Credentials
@@ -59,6 +60,7 @@ class GuardedServer:
         users: who may send.
         mode: of its gate.
         carried_out: the requests that reached their handler.
+        repeated: the ends of the heartbeats that were not decoded.
         said: what the gate said.
         address: where it listens.
     """
@@ -66,15 +68,26 @@ class GuardedServer:
     users: Mapping[str, User] | None = field(default_factory=users)
     mode: AccessMode = AccessMode.ENFORCING
     carried_out: list[RemotingCommand] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     address: str = ""
 
-    def take(self, request: RemotingCommand, _: Connection) -> Reply:
+    def take(self, request: RemotingCommand, peer: Connection) -> Reply:
         """
-        Answers any request.
+        Answers any request. Heartbeats may be repeated with another ``end``.
         """
         self.carried_out.append(request)
+        if request.code == RequestCode.BROKER_HEARTBEAT:
+            peer.expect_repeats(request, ["end"], self._take_repeat)
         return Reply()
+
+    def _take_repeat(self, numbers: Sequence[int]) -> PreparedReply | None:
+        _, end = numbers
+        if end < 0:
+            # The handler has to answer it.
+            return None
+        self.repeated.append(end)
+        return PreparedReply(Reply())
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from lib.access_fixture import client_of, guarded, secret_of, users
 from pystore.access.mode import AccessMode
 from pystore.access.roles import ROLES_OF_CODE, UserRole
 from pystore.access.users import User
+from pystore.remoting.binding import CHALLENGE, RequestBinding
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -238,5 +239,84 @@ def test_an_unbound_request_is_taken_unless_its_user_is_bound(is_bound: bool) ->
             async with client_of(name) as client:
                 bare = RemotingCommand(RequestCode.CLEAN_BROKER_DATA)
                 assert 0 == (await client.call(server.address, bare)).code
+
+    asyncio.run(main())
+
+
+def beat(end: int) -> RemotingCommand:
+    """
+    A heartbeat.
+    """
+    return RemotingCommand(
+        RequestCode.BROKER_HEARTBEAT, ext_fields={"end": str(end), "name": "b"}
+    )
+
+
+def test_repeated_heartbeats_are_verified_without_being_decoded() -> None:
+    """
+    Until the user, its secret or its role has gone: the next one is refused.
+    """
+    user = users()["broker"]
+
+    async def main() -> None:
+        async with guarded({"broker": user}) as server, client_of("broker") as client:
+            for end in range(9):
+                assert 0 == (await client.call(server.address, beat(end))).code
+            assert list(range(1, 9)) == server.repeated
+            # The handler has to answer this one, and it is not counted as sent before.
+            assert 0 == (await client.call(server.address, beat(-1))).code
+            assert 0 == (await client.call(server.address, beat(9))).code
+            for changed in (
+                {},
+                {"broker": replace(user, secrets=("another secret",))},
+                {"broker": replace(user, roles=frozenset({UserRole.READER}))},
+            ):
+                server.users = changed
+                server.repeated.clear()
+                server.carried_out.clear()
+                assert 16 == (await client.call(server.address, beat(10))).code
+                await client.send(server.address, beat(11))
+                # With its answer the one-way request is over, too.
+                assert 16 == (await client.call(server.address, beat(11))).code
+                server.users = {"broker": user}
+                assert 0 == (await client.call(server.address, beat(12))).code
+                assert 1 == len(server.repeated) + len(server.carried_out)
+
+    asyncio.run(main())
+
+
+def test_a_repeated_heartbeat_is_taken_once() -> None:
+    """
+    The same bytes on the same connection, and later numbers before earlier ones.
+    """
+    own = Credentials("broker", secret_of("broker"))
+
+    async def main() -> None:
+        async with guarded() as server:
+            host, _, port = server.address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+
+            async def answer_to(frame: bytes) -> tuple[int, dict[str, str]]:
+                writer.write(frame)
+                size = int.from_bytes(await reader.readexactly(4))
+                head = json.loads((await reader.readexactly(size))[4:])
+                return head["code"], head.get("extFields", {})
+
+            ask = RemotingCommand(RequestCode.GET_CHALLENGE)
+            binding = RequestBinding((await answer_to(encode_frame(ask)))[1][CHALLENGE])
+            frames = [
+                encode_frame(signed(binding.bind(beat(number)), own))
+                for number in range(5)
+            ]
+            assert 0 == (await answer_to(frames[0]))[0]
+            assert 0 == (await answer_to(frames[1]))[0]
+            assert 0 == (await answer_to(frames[3]))[0]
+            assert [1, 3] == server.repeated
+            for old in frames[:4]:
+                assert 16 == (await answer_to(old))[0]
+            assert 0 == (await answer_to(frames[4]))[0]
+            assert [1, 3, 4] == server.repeated
+            assert 1 == len(server.carried_out)
+            writer.close()
 
     asyncio.run(main())

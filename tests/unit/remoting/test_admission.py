@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pystore.remoting.admission import OpenAdmission, unsigned
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.repeated_request import RepeatedRequest
 
 REQUEST = RemotingCommand(1)
 
@@ -16,7 +17,8 @@ def test_without_a_gate_every_request_passes_as_it_is() -> None:
     """
     admission = OpenAdmission[None]()
     assert REQUEST is admission.admit(REQUEST, None)
-    assert admission.admits_repeats()
+    repeat = RepeatedRequest([1], None, 904, "", b"", b"")
+    assert admission.admits_repeat(repeat, None)
 
 
 def test_without_a_signer_a_request_is_sent_as_it_is() -> None:
