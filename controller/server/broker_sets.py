@@ -88,6 +88,7 @@ class _Asked:
     names: SetKey
     command: Command
     answer: asyncio.Future[CommandOutcome]
+    beside: Callable[[CommandOutcome], list[Op]] | None
 
 
 @dataclass(slots=True)
@@ -234,9 +235,19 @@ class BrokerSets:
         asked = (*self._working, *self._asked)
         return [one.command for one in asked if one.names == names]
 
-    async def ask(self, names: SetKey, command: Command) -> CommandOutcome:
+    async def ask(
+        self,
+        names: SetKey,
+        command: Command,
+        beside: Callable[[CommandOutcome], list[Op]] | None = None,
+    ) -> CommandOutcome:
         """
         Decides a command, and returns once the decision is committed.
+
+        Args:
+            names: of the set.
+            command: to decide.
+            beside: returns what else is committed with a change; ``None``: nothing.
 
         Raises:
             NotLeading: nothing was done.
@@ -254,7 +265,7 @@ class BrokerSets:
         answer: asyncio.Future[CommandOutcome] = (
             asyncio.get_running_loop().create_future()
         )
-        self._asked.append(_Asked(names, command, answer))
+        self._asked.append(_Asked(names, command, answer, beside))
         self._wake.set()
         return await answer
 
@@ -356,12 +367,13 @@ class BrokerSets:
                 waiting.setdefault(one.names, []).append((one, outcome))
             else:
                 _settle(one, outcome)
+        beside = {names: _beside(some) for names, some in waiting.items()}
         for values in _divided(
-            {names: encode(it) for names, it in found.after.items()}
+            {names: encode(it) for names, it in found.after.items()}, beside
         ):
             asked = [each for names in values for each in waiting[names]]
             try:
-                version = await self._commit(values)
+                version = await self._commit(values, beside)
             except (ClosedError, ForkedError, SessionLostError):
                 # The whole term is over.
                 raise
@@ -377,13 +389,16 @@ class BrokerSets:
             for one, outcome in asked:
                 _settle(one, outcome)
 
-    async def _commit(self, values: Mapping[SetKey, bytes]) -> int:
+    async def _commit(
+        self, values: Mapping[SetKey, bytes], beside: Mapping[SetKey, list[Op]]
+    ) -> int:
         ops: list[Op] = [self._term.check]
         for names, value in values.items():
             key, held = set_key(*names), self._held.get(names)
             ops += [
                 CheckVersion(key, ABSENT if held is None else held.version),
                 Put(key, value),
+                *beside[names],
             ]
         try:
             version = await self._threads.run(CallKind.COMMIT, self._written, ops)
@@ -448,18 +463,34 @@ def _damaged(names: SetKey, record: StoredRecord) -> FormatError:
     )
 
 
-def _divided(values: dict[SetKey, bytes]) -> Iterator[dict[SetKey, bytes]]:
+def _beside(some: Sequence[tuple[_Asked, CommandOutcome]]) -> list[Op]:
+    """
+    Returns what is committed beside the record of a set.
+    """
+    found: list[Op] = []
+    for one, outcome in some:
+        decision = outcome.decision
+        if one.beside and isinstance(decision, Accepted) and decision.events:
+            found += one.beside(outcome)
+    return found
+
+
+def _divided(
+    values: dict[SetKey, bytes], beside: Mapping[SetKey, list[Op]]
+) -> Iterator[dict[SetKey, bytes]]:
     """
     Yields the values in groups that fit one commit each.
     """
     part: dict[SetKey, bytes] = {}
     size = 0
     for names, value in values.items():
-        if part and size + len(value) + _RECORD_BYTES > COMMIT_BYTES_MAX:
+        puts = [one.value for one in beside[names] if isinstance(one, Put)]
+        more = sum(_RECORD_BYTES + len(one) for one in (value, *puts))
+        if part and size + more > COMMIT_BYTES_MAX:
             yield part
             part, size = {}, 0
         part[names] = value
-        size += len(value) + _RECORD_BYTES
+        size += more
     if part:
         yield part
 

@@ -197,6 +197,7 @@ class Controller:
         await run(CallKind.OTHER, context.settings.read, store)
         await run(CallKind.OTHER, self.users.read, store)
         await run(CallKind.OTHER, leader.sets.load)
+        await run(CallKind.OTHER, leader.audit.load, store)
         has_sets = bool(leader.sets.names())
         await self._new_cluster.look(store, authority.term, has_sets=has_sets)
         context.leader = leader

@@ -12,7 +12,7 @@ Source: formats 4.11; RMQ-R235, RMQ-R257.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pystore.controller.server.config import (
     ControllerConfig,
@@ -63,7 +63,11 @@ class DynamicConfig:
         self._take(_texts(store.get(SETTINGS)), _authors(store.get(SETTINGS_BY)))
 
     def change(
-        self, store: RecordStore, texts: Mapping[str, str], author: str = ""
+        self,
+        store: RecordStore,
+        texts: Mapping[str, str],
+        author: str = "",
+        beside: Sequence[Op] = (),
     ) -> list[str]:
         """
         Changes settings for every controller.
@@ -72,6 +76,7 @@ class DynamicConfig:
             store: the record store.
             texts: the new values, by name.
             author: who asked and when, for people.
+            beside: what else is committed with the change.
 
         Returns:
             those of `differences` that are about these settings.
@@ -90,6 +95,7 @@ class DynamicConfig:
                 CheckVersion(SETTINGS, version),
                 Put(SETTINGS, properties_text(changed).encode()),
                 Put(SETTINGS_BY, properties_text(authors).encode()),
+                *beside,
             ]
             if store.commit(ops):
                 self._take(changed, authors)

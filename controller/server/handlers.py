@@ -25,6 +25,7 @@ from pystore.controller.protocol.server_codec_answers import (
     replica_info_answer,
     sync_state_answer,
 )
+from pystore.controller.server.audit import AuditLog, order_of
 from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
 from pystore.controller.server.cluster_check import ClusterCheck
 from pystore.controller.server.config import properties_text, shown
@@ -42,6 +43,7 @@ from pystore.controller.server.user_handlers import UserHandlers
 from pystore.controller.server.user_records import UserRecords
 from pystore.errors import FormatError, InvalidError, UnavailableError
 from pystore.events.event import hand_over
+from pystore.records.ops import Op
 from pystore.records.record_store import RecordStore
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -160,7 +162,8 @@ class Handlers:
             refused = await self._new_cluster.refusal(leader, asked.command)
             if refused is not None:
                 return refused
-        outcome = await leader.ask(names, asked.command, request.asked_by(peer.peer))
+        by, order = request.asked_by(peer.peer), order_of(request, peer.peer)
+        outcome = await leader.ask(names, asked.command, by, order)
         if outcome.state.is_known and not isinstance(outcome.decision, Rejected):
             peer.prefer()
         if register is not None:
@@ -246,7 +249,8 @@ class Handlers:
         before = leader.sets.state(names)
         decision, facts = leader.foresee(names, command)
         if header.is_confirmed:
-            outcome = await leader.ask(names, command, request.asked_by(peer.peer))
+            by, order = request.asked_by(peer.peer), order_of(request, peer.peer)
+            outcome = await leader.ask(names, command, by, order)
             decision = outcome.decision
         if isinstance(decision, Rejected) or not decision.events:
             # Refused, or the broker is master already.
@@ -268,6 +272,12 @@ class Handlers:
                 ResponseCode.CONTROLLER_INVALID_REQUEST,
                 "no other controller is running",
             )
+        order = order_of(request, peer.peer)
+        assert order is not None
+        own = self._context.address
+        line = leader.audit.ops(order, "the leadership", own, "another controller")
+        ops = [leader.authority.term.check, *line]
+        await self._context.threads.run(CallKind.OTHER, self._session().commit, ops)
         self._context.say(
             f"{request.asked_by(peer.peer)} transfers the leadership to another "
             "controller"
@@ -299,9 +309,22 @@ class Handlers:
             self._session(),
             texts,
             change.author,
+            self._audited(request, peer, texts),
         )
         hand_over(change, self._context.tell)
         return Reply(remark="; ".join(differences))
+
+    def _audited(
+        self, request: RemotingCommand, peer: Connection, texts: Mapping[str, str]
+    ) -> list[Op]:
+        order = order_of(request, peer.peer)
+        assert order is not None
+        known = shown(self._context.settings.now)
+        before = {name: known.get(name, "") for name in texts}
+        # Any controller changes settings; the lines of others are later or earlier.
+        leader = self._context.leader
+        audit = AuditLog() if leader is None else leader.audit
+        return audit.ops(order, "settings", _line(before), _line(texts))
 
     async def _config(self, _: RemotingCommand, __: Connection) -> Reply:
         store = self._context.store
@@ -359,6 +382,10 @@ class Handlers:
                 f"{', '.join(sorted(clusters))}: name one of them"
             )
         return (clusters[0] if clusters else ""), name
+
+
+def _line(texts: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={text}" for name, text in sorted(texts.items()))
 
 
 def _late(broker_id: int, peer: Connection) -> Reply:

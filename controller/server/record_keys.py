@@ -15,6 +15,7 @@ from pystore.access.users import check_user_name
 from pystore.records.ops import check_key
 
 __all__ = [
+    "AUDIT",
     "CLUSTER",
     "HISTORY",
     "LEADER",
@@ -30,6 +31,9 @@ __all__ = [
     "set_key",
     "user_key",
 ]
+
+AUDIT = "controller/audit/"
+"""One record for each of the last orders of operators."""
 
 CLUSTER = "controller/cluster"
 """The identity of this record store, made by the first controller that led."""

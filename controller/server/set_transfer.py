@@ -14,6 +14,7 @@ from pystore.controller.model.decision import Rejected
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.cluster_id import is_cluster_id
 from pystore.controller.protocol.server_codec_answers import answer
+from pystore.controller.server.audit import order_of
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.record_keys import set_key
@@ -100,7 +101,12 @@ class SetTransfer:
         if refused is not None:
             return refused
         command = ImportSet(state)
-        outcome = await leader.ask(state.key, command, request.asked_by(peer.peer))
+        outcome = await leader.ask(
+            state.key,
+            command,
+            request.asked_by(peer.peer),
+            order_of(request, peer.peer),
+        )
         if not isinstance(outcome.decision, Rejected):
             cluster, name = state.key
             self._context.say(

@@ -23,6 +23,7 @@ from pystore.controller.model.commands import Command, NoteRefusal, StepDown
 from pystore.controller.model.decision import CommandResult, Rejected
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
+from pystore.controller.server.audit import AuditLog, Order, set_summary
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.controller_events import set_events
@@ -87,6 +88,7 @@ class LeaderTerm:
         sets: of the term.
         authority: of the term.
         history: of the sets.
+        audit: makes the lines of operators' orders.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class LeaderTerm:
         self.sets = BrokerSets(
             store, authority.term, self.facts, self._note, say, threads=threads
         )
+        self.audit = AuditLog()
         self._threads = threads
         self.history = SetHistory(
             store, authority.term, threads, lambda: self.sets.has_space
@@ -238,7 +241,11 @@ class LeaderTerm:
         return decide(state, command, facts), facts
 
     async def ask(
-        self, names: SetKey, command: Command, requester: str = ""
+        self,
+        names: SetKey,
+        command: Command,
+        requester: str = "",
+        order: Order | None = None,
     ) -> CommandOutcome:
         """
         Decides and commits a command; see `BrokerSets.ask`.
@@ -246,14 +253,16 @@ class LeaderTerm:
         Args:
             names: of the set.
             command: to decide.
-            requester: the address of the requester; empty: this controller.
+            requester: the user and the address of the requester; empty: this
+                controller.
+            order: that the command carries out; ``None``: of no operator.
 
         Raises:
             UnknownOutcomeError: also if the command is committed, but this controller
                 may not name a master any more.
         """
         self.require_proof()
-        outcome = await self.sets.ask(names, command)
+        outcome = await self.sets.ask(names, command, self._audited(names, order))
         self._report(names, command, outcome, requester)
         if requester and isinstance(outcome.decision, Rejected):
             refusal = self._refusals.note(
@@ -266,6 +275,20 @@ class LeaderTerm:
                 "this controller cannot prove any more that it leads; ask again"
             )
         return outcome
+
+    def _audited(
+        self, names: SetKey, order: Order | None
+    ) -> Callable[[CommandOutcome], list[Op]] | None:
+        """
+        Returns what adds the line of an order to the commit of its change.
+        """
+        if order is None:
+            return None
+        cluster, name = names
+        subject = f"set {name} of cluster {cluster}"
+        return lambda outcome: self.audit.ops(
+            order, subject, set_summary(outcome.before), set_summary(outcome.state)
+        )
 
     def _report(
         self, names: SetKey, command: Command, outcome: CommandOutcome, requester: str

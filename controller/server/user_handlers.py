@@ -1,5 +1,5 @@
 """
-Answers the requests about users. For one event loop.
+Answers the requests about users and what operators did. For one event loop.
 
 Source: docs/security.md, *Users*.
 """
@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 
 from pystore.access.mode import AccessMode
 from pystore.access.roles import UserRole
+from pystore.access.users import User
 from pystore.clocks import wall_ms
+from pystore.controller.server.audit import LINES_MAX, order_of, read_audit
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.controller_events import UserChanged
 from pystore.controller.server.store_threads import CallKind
@@ -19,12 +21,17 @@ from pystore.controller.server.term import LeaderTerm
 from pystore.controller.server.user_records import StaleChange, UserRecords
 from pystore.errors import FormatError, InvalidError, UnavailableError
 from pystore.events.event import hand_over
+from pystore.records.ops import Op
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
 from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import decode_fields, encode_fields
-from pystore.remoting.operator_headers import ChangeUserRequest, ChangeUserResponse
+from pystore.remoting.operator_headers import (
+    ChangeUserRequest,
+    ChangeUserResponse,
+    ReadAuditRequest,
+)
 from pystore.remoting.reply import Reply
 
 __all__ = ["UserHandlers"]
@@ -59,6 +66,7 @@ class UserHandlers:
         return {
             RequestCode.CHANGE_USER: self._change,
             RequestCode.LIST_USERS: self._list,
+            RequestCode.READ_AUDIT: self._audit,
         }
 
     def lock_out(self, settings: Mapping[str, str]) -> str:
@@ -80,11 +88,18 @@ class UserHandlers:
         store = self._context.store
         if store is None:
             raise UnavailableError("the record store is not connected; try again")
+        order = order_of(request, peer.peer)
+        assert order is not None
+
+        def audited(before: User | None, after: User) -> list[Op]:
+            subject = f"user {name}"
+            return leader.audit.ops(order, subject, _summary(before), _summary(after))
+
         term = leader.authority.term
-        run = self._context.threads.run
+        change, run = self._users.change, self._context.threads.run
         try:
             after = await run(
-                CallKind.OTHER, self._users.change, store, term, name, request.body
+                CallKind.OTHER, change, store, term, name, request.body, audited
             )
         except StaleChange as error:
             # Its sender has the key file, so it may know the version.
@@ -93,7 +108,7 @@ class UserHandlers:
         except (FormatError, InvalidError) as error:
             # Nothing was changed.
             return Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, str(error))
-        change = UserChanged(
+        changed = UserChanged(
             time_ms=wall_ms(),
             controller=self._context.address,
             asked_by=request.asked_by(peer.peer),
@@ -102,8 +117,19 @@ class UserHandlers:
             roles=sorted(one.value for one in after.roles),
             secrets=len(after.secrets),
         )
-        hand_over(change, self._context.tell)
+        hand_over(changed, self._context.tell)
         return Reply(ext_fields=encode_fields(ChangeUserResponse(after.version)))
+
+    async def _audit(self, request: RemotingCommand, _: Connection) -> Reply:
+        self._leading()
+        header = decode_fields(ReadAuditRequest, request.ext_fields)
+        count = min(max(header.count, 1), LINES_MAX)
+        store = self._context.store
+        if store is None:
+            raise UnavailableError("the record store is not connected; try again")
+        run = self._context.threads.run
+        lines = await run(CallKind.OTHER, read_audit, store, count)
+        return Reply(body=b"\n".join(lines))
 
     async def _list(self, _: RemotingCommand, __: Connection) -> Reply:
         self._leading()
@@ -118,3 +144,11 @@ class UserHandlers:
             for _, one in sorted((self._users.now or {}).items())
         ]
         return Reply(body=json.dumps({"users": found}).encode())
+
+
+def _summary(user: User | None) -> str:
+    if user is None or not user.secrets:
+        return "no user"
+    roles = ", ".join(sorted(one.value for one in user.roles))
+    keys = f"{len(user.secrets)} secret{'s' * (len(user.secrets) > 1)}"
+    return f"{roles}{', bound' * user.is_bound}, {keys}, version {user.version}"

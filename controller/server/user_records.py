@@ -95,7 +95,14 @@ class UserRecords:
                 found[name] = user
         self.now = found
 
-    def change(self, store: RecordStore, term: Term, name: str, sealed: bytes) -> User:
+    def change(
+        self,
+        store: RecordStore,
+        term: Term,
+        name: str,
+        sealed: bytes,
+        beside: Callable[[User | None, User], list[Op]] = lambda _, __: [],
+    ) -> User:
         """
         Changes one user.
 
@@ -104,6 +111,8 @@ class UserRecords:
             term: of this controller, which leads.
             name: of the user.
             sealed: `pystore.access.user_codec.seal_change`.
+            beside: returns what else is committed with the change, from the user before
+                it and after it.
 
         Raises:
             InvalidError: there is no key file, or the change does not fit the user.
@@ -124,6 +133,7 @@ class UserRecords:
             term.check,
             CheckVersion(user_key(name), version),
             Put(user_key(name), seal_user(after, keys)),
+            *beside(user, after),
         ]
         if store.commit(ops) is None:
             raise UnavailableError(f"user {name} was changed at this moment; try again")

@@ -80,6 +80,7 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     RequestCode.IMPORT_SET: _OPERATORS,
     RequestCode.CHANGE_USER: _OPERATORS,
     RequestCode.LIST_USERS: _OPERATORS,
+    RequestCode.READ_AUDIT: _OPERATORS,
 }
 """Who may send a request with this code."""
 

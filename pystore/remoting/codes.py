@@ -125,6 +125,7 @@ class RequestCode(IntEnum):
     GET_CHALLENGE = 7111
     CHANGE_USER = 7112
     LIST_USERS = 7113
+    READ_AUDIT = 7114
     HAND_OVER = 7201
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "HandOverRequest",
     "HandOverResponse",
     "ImportSetRequest",
+    "ReadAuditRequest",
     "ReadmitBrokerRequest",
 ]
 
@@ -202,3 +203,12 @@ class ChangeUserResponse:
     """
 
     version: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAuditRequest:
+    """
+    7114: asks for so many of the last orders of operators.
+    """
+
+    count: Int32

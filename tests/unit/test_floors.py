@@ -93,6 +93,7 @@ RIM = {
     "pystore.clocks",
     "pystore.controller.client.client",
     "pystore.controller.client.leader_lookup",
+    "pystore.controller.server.audit",
     "pystore.controller.server.broker_sets",
     "pystore.controller.server.context",
     "pystore.controller.server.controller",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pystore.cli.admin.audit import audit
 from pystore.cli.admin.client import sign_with
 from pystore.cli.admin.controllers import (
     get_controller_config,
@@ -83,5 +84,6 @@ for command in (
     import_sets,
     rebuild_set,
     user,
+    audit,
 ):
     admin.add_command(command)
