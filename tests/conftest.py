@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 from lib.oracle.golden_data import STORES, GoldenStore
+from lib.samples import keep_sample, long_tests
 
 # A shell that runs the tests in the background ignores Ctrl-C for them, and the
 # processes that they start and interrupt would inherit that.
@@ -22,10 +23,32 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fast", max_examples=50, deadline=None, print_blob=True)
+settings.register_profile("few", parent=settings.get_profile("fast"), max_examples=20)
 settings.register_profile(
     "thorough", parent=settings.get_profile("fast"), max_examples=1000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """
+    Leaves out all but a sample of the long tests, if ``LONG_SAMPLE`` says how many
+    percent stay.
+    """
+    percent = int(os.environ.get("LONG_SAMPLE", "100"))
+    if percent == 100:
+        return
+    known = long_tests()
+    among = [one for one in items if _key(one) in known]
+    keep_sample(config, items, among, max(1, len(among) * percent // 100))
+
+
+def _key(item: pytest.Item) -> tuple[str, str]:
+    name = item.name.partition("[")[0]
+    return item.nodeid.partition("::")[0], name
 
 
 def pytest_report_header() -> str:

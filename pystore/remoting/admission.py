@@ -37,12 +37,14 @@ class Admission(Protocol[P_contra]):
         Returns a request with its user, or the reply that takes the place of its
         handler.
         """
+        ...
 
     def admits_repeat(self, repeat: RepeatedRequest, peer: P_contra, /) -> bool:
         """
         Returns whether a request may be answered that differs from an admitted one of
         this connection in its numbers and its signature only, without being decoded.
         """
+        ...
 
 
 class OpenAdmission(Generic[P]):

@@ -1,16 +1,36 @@
 """
-The option ``--sample``: some of the chosen tests, at random. A ``conftest.py`` imports
-its functions; pytest calls them.
+Some of the chosen tests, at random: the option ``--sample``, whose functions a
+``conftest.py`` imports and pytest calls, and the long tests of each run.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 
-__all__ = ["keep_sample", "pytest_addoption", "pytest_collection_modifyitems"]
+__all__ = [
+    "keep_sample",
+    "long_tests",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+]
+
+LONG_TESTS = Path(__file__).parents[1] / "long_tests.txt"
+
+
+def long_tests() -> set[tuple[str, str]]:
+    """
+    Returns file, from the root on, and function of each test in ``long_tests.txt``.
+    """
+    found = set()
+    for line in LONG_TESTS.read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            file, _, name = line.partition("::")
+            found.add((file, name))
+    return found
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,6 +8,7 @@ byte and epoch for epoch (RMQ-R275), and every ack and confirm offset was true.
 from __future__ import annotations
 
 import random
+import zlib
 from dataclasses import dataclass
 
 import pytest
@@ -174,7 +175,12 @@ class Pipe:
 
     def _send(self, block: SendBlock) -> None:
         begin = max(block.offset, 0)
-        self.down += block.head + self.master.data[begin : begin + block.size]
+        data = self.master.data[begin : begin + block.size]
+        head = bytearray(block.head)
+        if block.crc_at is not None:
+            # As the transport does.
+            head[block.crc_at : block.crc_at + 4] = zlib.crc32(data).to_bytes(4)
+        self.down += bytes(head) + data
 
     def _check(self, fact: SessionOpened | SessionAcked) -> None:
         held = fact.offset if isinstance(fact, SessionOpened) else fact.received_offset

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from lib.samples import long_tests
 
 UNIT = Path(__file__).parent
 ROOT = UNIT.parents[1]
@@ -68,6 +69,7 @@ UNTESTED = {
     "controller/server/term.py": "tested by controller/server/test_controller",
     "ha/insync/facts.py": "values alone: ha/insync/test_in_sync",
     "ha/wire/effects.py": "values alone: ha/slave/test_effects, ha/master/test_effects",
+    "pystore/cli/admin/audit.py": "tested by cli/admin/test_users",
     "pystore/cli/admin/controllers.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/epochs.py": "tested by cli/admin/test_admin",
     "pystore/cli/admin/policy.py": "tested by cli/admin/test_admin",
@@ -315,6 +317,18 @@ def test_the_links_for_type_checkers_lead_to_the_folders(name: str) -> None:
 
     assert (ROOT / name / "__init__.py").samefile(link / "__init__.py")
     assert Path("..") / name == link.readlink()
+
+
+def test_each_long_test_is_there() -> None:
+    """
+    A renamed one would be run each time.
+    """
+    missing = [
+        f"{file}::{name}"
+        for file, name in sorted(long_tests())
+        if f"def {name}(" not in (ROOT / file).read_text("utf-8")
+    ]
+    assert [] == missing
 
 
 @pytest.mark.slow

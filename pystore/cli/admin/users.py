@@ -87,7 +87,7 @@ def _secret_options(command: _F) -> _F:
 
 @click.group(
     cls=CommandGroup,
-    short_help="Users of controllers and name servers, and their roles.",
+    short_help="Add and change users.",
     epilog="""\b
 Example: the key file, then an operator
   pystore admin user newKey cluster.key

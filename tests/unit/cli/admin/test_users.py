@@ -65,6 +65,12 @@ def test_a_cluster_is_switched_to_enforcing_by_commands_alone(tmp_path: Path) ->
                 "version": 3,
             }
         ] == json.loads(found.stdout)["users"]
+        told = run(*signed_new, "audit", *at).stdout.splitlines()
+        assert 8 == len(told)
+        assert " an unknown user at 127.0.0.1:" in told[0]
+        assert told[2].endswith("UPDATE_CONTROLLER_CONFIG")
+        assert "    settings: authentication=off -> authentication=enforcing" == told[3]
+        assert " alice at 127.0.0.1:" in told[4]
         assert 0 == run(*signed_new, *mode, "off").exit_code
     secrets = [one.read_text().split()[-1] for one in (alice, new)]
     assert not any(one in "".join(controller.said) for one in secrets)
