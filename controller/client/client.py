@@ -46,6 +46,7 @@ from pystore.controller.protocol.cluster_id import (
     refusal_of,
 )
 from pystore.errors import InvalidError, UnavailableError
+from pystore.net.tls import ClientTls
 from pystore.remoting.admission import Signs
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -105,6 +106,7 @@ class ControllerClient:
         say: receives one line for people about each failed connection.
         cluster_id: of the record store to which the broker belongs; empty: none yet.
         signs: signs each request; ``None``: nothing is signed.
+        tls: of the connections; ``None``: plain bytes.
 
     Attributes:
         cluster_id: the same; may be set once it is known.
@@ -124,6 +126,7 @@ class ControllerClient:
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         say: Callable[[str], object] = bool,
         signs: Signs[Connection] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
         self._timeout_ms = timeout_ms
         self._wall_ms = wall_ms
@@ -135,7 +138,9 @@ class ControllerClient:
                 role_changed, lambda: self.cluster_id
             )
         }
-        self._remoting = RemotingClient(handlers=handlers, say=say, signs=signs)
+        self._remoting = RemotingClient(
+            handlers=handlers, say=say, signs=signs, tls=tls
+        )
         discovery = Discovery(addresses, timeout_ms)
         self._search = LeaderLookup(discovery, self._metadata, look_up, timeout_ms)
 
@@ -237,6 +242,24 @@ class ControllerClient:
         """
         answer = await self._ask(address, request, self._timeout_ms)
         return _end(HeartbeatAnswer, answer)
+
+    async def verify(self, frame: bytes) -> RemotingCommand:
+        """
+        Returns the leader's answer to the question who sent a request to this broker
+        (7115).
+
+        Args:
+            frame: of the request.
+
+        Raises:
+            UnavailableError: no controller leads, or it does not answer.
+        """
+        reason = await self._search.find()
+        leader = self._search.leader
+        if leader is None:
+            raise UnavailableError(reason or "the leader was lost again")
+        request = RemotingCommand(RequestCode.VERIFY_REQUEST, body=frame)
+        return await self._remoting.call(leader, request, self._timeout_ms)
 
     # -- internals --------------------------------------------------------------
 

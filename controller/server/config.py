@@ -19,6 +19,7 @@ from pystore.errors import InvalidError
 from pystore.events.line_format import LOG_FORMATS
 from pystore.fs.toml_file import parse_toml_text
 from pystore.net.address import parse_listen_address
+from pystore.net.tls import TlsConfig, TlsMode, tls_config
 from pystore.remoting.fields import wire_name
 
 __all__ = [
@@ -46,6 +47,15 @@ FOREIGN = frozenset(
     }
 )
 """Settings of RocketMQ's controllers without a meaning here, besides those of jRaft."""
+
+_TLS = {
+    "tls.server.mode": "tlsMode",
+    "tls.server.certPath": "tlsCertificate",
+    "tls.server.keyPath": "tlsKey",
+    "tls.server.trustCertPath": "tlsAuthorities",
+    "tls.enable": "tlsClient",
+}
+"""Settings of TLS by RocketMQ's names for them."""
 
 _FIXED: dict[str, object] = {"is_fixed": True}
 _GIVEN: dict[str, object] = {"is_given": True}
@@ -79,6 +89,10 @@ class ControllerConfig:
             signature is looked at; ``permissive``: it is carried out, and said;
             ``enforcing``: it is refused.
         key_file: the path of the key file, which seals the users; empty: none.
+        tls_mode: of its ports: ``disabled``, ``permissive`` or ``enforcing``.
+        tls_certificate, tls_key, tls_authorities: paths of files in PEM; empty: none.
+        tls_needs_client: only clients with a certificate of the authorities are taken.
+        tls_client: its own requests to brokers speak TLS.
         log_format: of the lines on stderr, ``text`` or ``json``.
         enable_elect_unclean_master: any live broker may be elected if no better one can
             be.
@@ -107,6 +121,12 @@ class ControllerConfig:
     controller_group: str = field(default="pystore", metadata=_FIXED)
     log_format: str = field(default="text", metadata=_FIXED)
     key_file: str = field(default="", metadata=_FIXED)
+    tls_mode: str = field(default=TlsMode.DISABLED.value, metadata=_FIXED)
+    tls_certificate: str = field(default="", metadata=_FIXED)
+    tls_key: str = field(default="", metadata=_FIXED)
+    tls_authorities: str = field(default="", metadata=_FIXED)
+    tls_needs_client: bool = field(default=False, metadata=_FIXED)
+    tls_client: bool = field(default=False, metadata=_FIXED)
     authentication: str = AccessMode.OFF.value
     enable_elect_unclean_master: bool = False
     notify_broker_role_changed: bool = True
@@ -126,6 +146,8 @@ class ControllerConfig:
             raise InvalidError(
                 f"logFormat={self.log_format}: expected {' or '.join(LOG_FORMATS)}"
             )
+        if self.tls.needs_client and self.tls.mode is TlsMode.DISABLED:
+            raise InvalidError("tlsNeedsClient has no effect while tlsMode is disabled")
         modes = [one.value for one in AccessMode]
         if self.authentication not in modes:
             raise InvalidError(
@@ -136,6 +158,19 @@ class ControllerConfig:
                 f"authentication={self.authentication} needs keyFile: there are no "
                 "users without it"
             )
+
+    @property
+    def tls(self) -> TlsConfig:
+        """
+        The mode and the files of TLS.
+        """
+        return tls_config(
+            self.tls_mode,
+            self.tls_certificate,
+            self.tls_key,
+            self.tls_authorities,
+            needs_client=self.tls_needs_client,
+        )
 
     @property
     def listen_at(self) -> tuple[str, int]:
@@ -339,6 +374,11 @@ def _translated(values: Mapping[str, str]) -> dict[str, str]:
         texts.setdefault("listen", f"{host or '127.0.0.1'}:{port}")
     if group:
         texts.setdefault("controllerGroup", group)
+    for theirs, ours in _TLS.items():
+        if theirs in texts:
+            texts.setdefault(ours, texts.pop(theirs))
+    if texts.pop("tls.server.need.client.auth", "") == "require":
+        texts.setdefault("tlsNeedsClient", "true")
     if texts.pop("authenticationEnabled", "false").lower() == "true":
         texts.setdefault("authentication", AccessMode.ENFORCING.value)
     if path and "zookeeper" not in texts:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pystore.access.gate import Gate
 from pystore.access.mode import AccessMode
+from pystore.access.signer import RequestSigner
 from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.model.limits import REQUEST_BYTES_MAX
@@ -38,7 +39,9 @@ from pystore.controller.server.user_records import UserRecords
 from pystore.controller.server.watchdog import Watchdog
 from pystore.errors import PystoreError
 from pystore.events.event import Event
+from pystore.net.tls import ClientTls, ServerTls, TlsMode
 from pystore.records.record_store import RecordStore
+from pystore.remoting.admission import Signs
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
@@ -74,7 +77,8 @@ class Controller:
         users: as it knows them.
 
     Raises:
-        InvalidError: the key file is none, or others may read it.
+        InvalidError: the key file is none, or others may read it, or the files of TLS
+            do not fit each other.
         OSError: it cannot be read.
     """
 
@@ -102,11 +106,17 @@ class Controller:
             say,
             lambda: clock_ns() / _S,
         )
-        self.names = EmbeddedNameServer(settings, clock_ns, say, self._gate)
+        tls = settings.tls
+        is_plain = tls.mode is TlsMode.DISABLED
+        self._tls = None if is_plain else ServerTls(tls, say)
+        self._client_tls = ClientTls(tls, say) if settings.tls_client else None
+        self.names = EmbeddedNameServer(
+            settings, clock_ns, say, self._gate, tls=self._tls
+        )
         self._new_cluster = NewCluster(self.context)
         self._open_store = open_store
         self._waking_ns = waking_ns
-        self._client = RemotingClient()
+        self._client = RemotingClient(tls=self._client_tls)
         self._notifier = NotificationSender(
             self._send, clock_ns=clock_ns, draw=self.context.draw
         )
@@ -138,9 +148,18 @@ class Controller:
 
     async def _serve(self, ready: Callable[[str], object]) -> None:
         context = self.context
-        deaths = DeathCheck(context, self._check_soon)
+        deaths = DeathCheck(
+            context, self._check_soon, self._signs(), tls=self._client_tls
+        )
         others = OtherControllers(context)
-        handlers = Handlers(context, others, deaths, self._new_cluster, self.users)
+        handlers = Handlers(
+            context,
+            others,
+            deaths,
+            self._new_cluster,
+            users=self.users,
+            gate=self._gate,
+        )
 
         def closed(connection: Connection) -> None:
             handlers.closed(connection)
@@ -154,6 +173,7 @@ class Controller:
                 opened=handlers.opened,
                 closed=closed,
                 admission=self._gate,
+                tls=self._tls,
             ) as server,
             self._client,
             aclosing(self.names),
@@ -170,6 +190,14 @@ class Controller:
                 self._refresh(),
                 self.names.run(),
             )
+
+    def _signs(self) -> Signs[Connection] | None:
+        """
+        Returns what signs the requests of this controller to brokers of pystore.
+        """
+        own = self.users.own()
+        # A key that comes later counts from the next start on.
+        return None if own is None else RequestSigner(lambda: own).sign
 
     def _limits(self) -> RemotingLimits:
         if self.context.settings.now.shares_port:

@@ -16,6 +16,7 @@ import asyncio
 import ipaddress
 from collections.abc import Callable, Coroutine
 from enum import Enum
+from functools import partial
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.state import SetKey
@@ -23,9 +24,12 @@ from pystore.controller.protocol.extensions import process_of
 from pystore.controller.server.context import ControllerContext
 from pystore.errors import PystoreError
 from pystore.net.address import parse_address
+from pystore.net.tls import ClientTls
+from pystore.remoting.admission import Signs
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
 
 __all__ = ["DeathCheck"]
 
@@ -46,11 +50,19 @@ class DeathCheck:
     Args:
         context: of the controller.
         ended: called with the set of each broker that was found dead.
+        signs: signs the questions; ``None``: nothing is signed.
+        tls: of the connections; ``None``: plain bytes.
     """
 
     def __init__(
-        self, context: ControllerContext, ended: Callable[[SetKey], object]
+        self,
+        context: ControllerContext,
+        ended: Callable[[SetKey], object],
+        signs: Signs[Connection] | None = None,
+        *,
+        tls: ClientTls | None = None,
     ) -> None:
+        self._client = partial(RemotingClient, signs=signs, tls=tls)
         self._context = context
         self._ended = ended
         self._tasks: dict[tuple[SetKey, int], asyncio.Task[None]] = {}
@@ -116,7 +128,7 @@ class DeathCheck:
         Returns whether the sender of a heartbeat was found dead.
         """
         async with self._slots:
-            found = await _answers(heartbeat)
+            found = await _answers(heartbeat, self._client)
         if not found or _Found.UNKNOWN in found:
             return False
         is_replaced = _Found.OTHER_PROCESS in found
@@ -137,7 +149,9 @@ class _Found(Enum):
     UNKNOWN = "the process may live"
 
 
-async def _answers(heartbeat: Heartbeat) -> set[_Found]:
+async def _answers(
+    heartbeat: Heartbeat, connect: Callable[[], RemotingClient]
+) -> set[_Found]:
     """
     Returns what is found at the addresses of the sender of a heartbeat; empty: it has
     none.
@@ -148,7 +162,7 @@ async def _answers(heartbeat: Heartbeat) -> set[_Found]:
     except (PystoreError, OSError):
         # The broker registered no address, or a name that leads nowhere.
         return set()
-    return {await _asked(one, port, heartbeat) for one in hosts}
+    return {await _asked(one, port, heartbeat, connect) for one in hosts}
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -162,11 +176,13 @@ async def _resolve(host: str, port: int) -> list[str]:
         return sorted({str(address[0]) for *_, address in found})
 
 
-async def _asked(host: str, port: int, heartbeat: Heartbeat) -> _Found:
+async def _asked(
+    host: str, port: int, heartbeat: Heartbeat, connect: Callable[[], RemotingClient]
+) -> _Found:
     request = RemotingCommand(RequestCode.GET_BROKER_EPOCH_CACHE)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     # A connection that is open already would prove nothing.
-    async with RemotingClient() as client:
+    async with connect() as client:
         try:
             answer = await client.call(address, request, _TIMEOUT_MS)
             process = process_of(answer.ext_fields)

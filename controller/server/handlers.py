@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 
+from pystore.access.gate import Gate
 from pystore.clocks import wall_ms
 from pystore.controller.model.commands import Elect, Register, Trigger
 from pystore.controller.model.decision import Rejected
@@ -83,6 +84,7 @@ class Handlers:
             process wants.
         new_cluster: decides whether an empty record store becomes a cluster.
         users: as this controller knows them.
+        gate: verifies the requests to brokers.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class Handlers:
         others: OtherControllers,
         deaths: DeathCheck,
         new_cluster: NewCluster,
+        *,
         users: UserRecords,
+        gate: Gate,
     ) -> None:
         self._context = context
         self._others = others
@@ -105,7 +109,7 @@ class Handlers:
             context, self._cluster, new_cluster, self._numbers, self._clusters
         )
         self._sets = SetTransfer(context, new_cluster, self._leading)
-        self._users = UserHandlers(context, users, self._leading)
+        self._users = UserHandlers(context, users, self._leading, gate)
 
     def table(self) -> Mapping[int, Handler]:
         """

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from pystore.controller.server.config import ControllerConfig
 from pystore.nameserver.service import EXPIRE_PERIOD_MS, name_server
+from pystore.net.tls import ServerTls
 from pystore.remoting.admission import Admission
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
@@ -34,6 +35,7 @@ class EmbeddedNameServer:
         clock_ns: boot time.
         say: receives one line for people.
         admission: decides over each request to its own port.
+        tls: of its own port.
 
     Attributes:
         address: the address of its own port; empty: it has none.
@@ -45,6 +47,8 @@ class EmbeddedNameServer:
         clock_ns: Callable[[], int],
         say: Callable[[str], object],
         admission: Admission[Connection] | None = None,
+        *,
+        tls: ServerTls | None = None,
     ) -> None:
         self.address = ""
         self._settings = settings
@@ -54,6 +58,7 @@ class EmbeddedNameServer:
             say=say,
             closed=self._routes.closed,
             admission=admission,
+            tls=tls,
         )
 
     def beside(self, controller: Mapping[int, Handler]) -> Mapping[int, Handler]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
+from pystore.access.gate import Gate
 from pystore.access.mode import AccessMode
 from pystore.access.roles import UserRole
-from pystore.access.users import User
+from pystore.access.users import CONTROLLER_USER, User
 from pystore.clocks import wall_ms
 from pystore.controller.server.audit import LINES_MAX, order_of, read_audit
 from pystore.controller.server.context import ControllerContext
@@ -27,14 +28,18 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
 from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.framing import CommandReader
 from pystore.remoting.operator_headers import (
     ChangeUserRequest,
     ChangeUserResponse,
     ReadAuditRequest,
+    VerifyRequestResponse,
 )
 from pystore.remoting.reply import Reply
 
 __all__ = ["UserHandlers"]
+
+_VERIFIED_BYTES_MAX = 64 << 10
 
 
 class UserHandlers:
@@ -45,6 +50,7 @@ class UserHandlers:
         context: of the controller.
         users: as it knows them.
         leading: returns the term; raises if this controller does not lead.
+        gate: verifies the requests to brokers.
     """
 
     def __init__(
@@ -52,10 +58,12 @@ class UserHandlers:
         context: ControllerContext,
         users: UserRecords,
         leading: Callable[[], LeaderTerm],
+        gate: Gate,
     ) -> None:
         self._context = context
         self._users = users
         self._leading = leading
+        self._gate = gate
 
     def table(
         self,
@@ -67,6 +75,7 @@ class UserHandlers:
             RequestCode.CHANGE_USER: self._change,
             RequestCode.LIST_USERS: self._list,
             RequestCode.READ_AUDIT: self._audit,
+            RequestCode.VERIFY_REQUEST: self._verify,
         }
 
     def lock_out(self, settings: Mapping[str, str]) -> str:
@@ -75,7 +84,10 @@ class UserHandlers:
         """
         is_enforced = settings.get("authentication") == AccessMode.ENFORCING.value
         users = (self._users.now or {}).values()
-        if not is_enforced or any(UserRole.OPERATOR in one.roles for one in users):
+        if not is_enforced or any(
+            UserRole.OPERATOR in one.roles and one.name != CONTROLLER_USER
+            for one in users
+        ):
             return ""
         return (
             "no user has the role operator, so nothing could be changed any more: see "
@@ -120,6 +132,20 @@ class UserHandlers:
         hand_over(changed, self._context.tell)
         return Reply(ext_fields=encode_fields(ChangeUserResponse(after.version)))
 
+    async def _verify(self, request: RemotingCommand, peer: Connection) -> Reply:
+        reader = CommandReader(_VERIFIED_BYTES_MAX)
+        reader.feed(request.body)
+        asked = reader.take()
+        if asked is None:
+            return Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, "it has no request")
+        found = self._gate.verify(asked, peer.host)
+        if isinstance(found, Reply):
+            return found
+        told = VerifyRequestResponse()
+        if found is not None:
+            told = VerifyRequestResponse(found.name, found.is_bound)
+        return Reply(ext_fields=encode_fields(told))
+
     async def _audit(self, request: RemotingCommand, _: Connection) -> Reply:
         self._leading()
         header = decode_fields(ReadAuditRequest, request.ext_fields)
@@ -141,7 +167,8 @@ class UserHandlers:
                 "secrets": len(one.secrets),
                 "version": one.version,
             }
-            for _, one in sorted((self._users.now or {}).items())
+            for name, one in sorted((self._users.now or {}).items())
+            if name != CONTROLLER_USER
         ]
         return Reply(body=json.dumps({"users": found}).encode())
 

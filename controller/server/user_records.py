@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pystore.access.key_file import KeyFile
+from pystore.access.roles import UserRole
 from pystore.access.user_codec import (
     UserChange,
     changed_user,
@@ -20,12 +21,13 @@ from pystore.access.user_codec import (
     open_user,
     seal_user,
 )
-from pystore.access.users import User
+from pystore.access.users import CONTROLLER_USER, User
 from pystore.controller.server.record_keys import USERS, user_key
 from pystore.errors import FormatError, InvalidError, PystoreError, UnavailableError
 from pystore.records.ops import ABSENT, CheckVersion, Op, Put
 from pystore.records.record_store import RecordStore, StoredRecord
 from pystore.records.term import Term
+from pystore.remoting.signature import Credentials
 
 __all__ = ["USERS_MAX", "StaleChange", "UserRecords"]
 
@@ -93,7 +95,16 @@ class UserRecords:
                 continue
             if user.secrets:
                 found[name] = user
+        found[CONTROLLER_USER] = _controllers(keys)
         self.now = found
+
+    def own(self) -> Credentials | None:
+        """
+        Returns the credentials of the controllers; ``None``: there is no key file.
+        """
+        if self._keys is None:
+            return None
+        return Credentials(CONTROLLER_USER, _controllers(self._keys).secrets[0])
 
     def change(
         self,
@@ -156,6 +167,11 @@ class UserRecords:
         if line not in self._said:
             self._said.add(line)
             self._say(line)
+
+
+def _controllers(keys: KeyFile) -> User:
+    secrets = tuple(keys.secrets(CONTROLLER_USER)[:2])
+    return User(CONTROLLER_USER, secrets, frozenset(UserRole), is_bound=True)
 
 
 def _after(user: User | None, change: UserChange) -> User:

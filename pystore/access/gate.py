@@ -26,13 +26,13 @@ from pystore.remoting.signature import (
     is_signed_by,
 )
 
-__all__ = ["Gate"]
+__all__ = ["UNBOUND", "Gate", "challenge_reply"]
 
 
 _NOT_READ = "this server has not read its users yet: try again"
 _UNSIGNED = "it is not signed"
 _UNVERIFIED = "its signature is not one of a known user"
-_UNBOUND = "it is not bound to its connection, or was sent before"
+UNBOUND = "it is not bound to its connection, or was sent before"
 
 
 class Gate:
@@ -65,26 +65,58 @@ class Gate:
         Returns the request with the user that signed it, or its refusal.
         """
         if request.code == RequestCode.GET_CHALLENGE:
-            if peer.binding is None:
-                peer.binding = RequestBinding.new()
-            return Reply(ext_fields={CHALLENGE: peer.binding.challenge})
-        mode = self._mode()
-        if mode is AccessMode.OFF:
-            return request
+            return challenge_reply(peer)
+        found = self._judged(request, peer.host)
+        if isinstance(found, Reply) or found is None:
+            return found or request
+        if is_bound(request):
+            is_taken = peer.binding is not None and peer.binding.take(request)
+        else:
+            is_taken = not found.is_bound
+        if is_taken:
+            return replace(request, user=found.name)
+        return self._refused(peer.host, UNBOUND) or request
+
+    def verify(self, request: RemotingCommand, host: str) -> User | Reply | None:
+        """
+        Returns the user that signed a request to a broker, or the refusal; ``None``:
+        the mode refuses nothing. Whether it is bound to its connection the broker
+        knows.
+
+        Args:
+            request: as the broker received it.
+            host: the address of the broker.
+        """
+        return self._judged(request, host)
+
+    def _judged(self, request: RemotingCommand, host: str) -> User | Reply | None:
+        if self._mode() is AccessMode.OFF:
+            return None
         users = self._users()
         if users is None:
             return Reply(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_READ)
-        user, reason = _user(users, request, peer)
-        if user is not None:
-            needed = roles_of(request)
-            if user.roles & needed:
-                return replace(request, user=user.name)
+        if SIGNATURE not in request.ext_fields:
+            return self._refused(host, _UNSIGNED)
+        user = users.get(request.ext_fields.get(ACCESS_KEY, ""))
+        if user is None or not any(
+            is_signed_by(request, secret) for secret in user.secrets
+        ):
+            return self._refused(host, _UNVERIFIED)
+        if not user.roles & roles_of(request):
             reason = f"user {user.name} has no role for request {request.code}"
-        self.refusals.note(peer.host, reason, self._clock_s())
-        if mode is AccessMode.PERMISSIVE:
-            return request
-        # A stranger learns nothing else; a user whose role is missing does.
-        told = reason if user is not None else "the request is refused"
+            # Not a stranger: it learns why.
+            return self._refused(host, reason, reason)
+        return user
+
+    def _refused(
+        self, host: str, reason: str, told: str = "the request is refused"
+    ) -> Reply | None:
+        """
+        Counts a refusal; returns it, or ``None`` if the mode refuses nothing.
+        """
+        self.refusals.note(host, reason, self._clock_s())
+        if self._mode() is AccessMode.PERMISSIVE:
+            return None
         return Reply(ResponseCode.NO_PERMISSION, told)
 
     def admits_repeat(self, repeat: RepeatedRequest, peer: Connection) -> bool:
@@ -111,23 +143,10 @@ class Gate:
         return binding is not None and binding.is_later(repeat.sequence)
 
 
-def _user(
-    users: Mapping[str, User], request: RemotingCommand, peer: Connection
-) -> tuple[User | None, str]:
+def challenge_reply(peer: Connection) -> Reply:
     """
-    Returns the user that signed a request, or why there is none.
+    Returns the answer to 7111: the challenge of this connection.
     """
-    fields = request.ext_fields
-    if SIGNATURE not in fields:
-        return None, _UNSIGNED
-    user = users.get(fields.get(ACCESS_KEY, ""))
-    if user is None or not any(
-        is_signed_by(request, secret) for secret in user.secrets
-    ):
-        return None, _UNVERIFIED
-    if is_bound(request):
-        if peer.binding is None or not peer.binding.take(request):
-            return None, _UNBOUND
-    elif user.is_bound:
-        return None, _UNBOUND
-    return user, ""
+    if peer.binding is None:
+        peer.binding = RequestBinding.new()
+    return Reply(ext_fields={CHALLENGE: peer.binding.challenge})

@@ -12,6 +12,7 @@ Source: NIST SP 800-38D; docs/security.md, *The key file*.
 
 from __future__ import annotations
 
+import hmac
 import os
 import stat
 from base64 import b64decode, b64encode
@@ -71,6 +72,7 @@ class KeyFile:
     def __init__(self, keys: list[bytes]) -> None:
         if not keys:
             raise InvalidError("a key file has at least one key")
+        self._keys = keys
         self._ciphers = list(map(_cipher, keys))
 
     @staticmethod
@@ -91,6 +93,15 @@ class KeyFile:
         if not keys:
             raise InvalidError(f"{path} has no key")
         return KeyFile(keys)
+
+    def secrets(self, purpose: str) -> list[str]:
+        """
+        Returns a secret for a purpose, of each key: all who have the key file have it.
+        """
+        return [
+            b64encode(hmac.digest(key, purpose.encode(), "sha256")).decode()
+            for key in self._keys
+        ]
 
     def seal(
         self,

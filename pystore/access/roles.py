@@ -81,6 +81,11 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     RequestCode.CHANGE_USER: _OPERATORS,
     RequestCode.LIST_USERS: _OPERATORS,
     RequestCode.READ_AUDIT: _OPERATORS,
+    # Brokers.
+    RequestCode.VERIFY_REQUEST: _BROKERS,
+    RequestCode.GET_BROKER_EPOCH_CACHE: _ALL,
+    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: _OPERATORS,
+    RequestCode.HAND_OVER: _OPERATORS,
 }
 """Who may send a request with this code."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pystore.access.roles import UserRole
 from pystore.errors import InvalidError
 
-__all__ = ["SECRET_CHARS_MIN", "User", "check_user_name"]
+__all__ = ["CONTROLLER_USER", "SECRET_CHARS_MIN", "User", "check_user_name"]
 
 SECRET_CHARS_MIN = 8
 """The shortest secret: RocketMQ's limit is 7."""
@@ -25,6 +25,10 @@ _CHARS_MAX = 128
 _is_name = re.compile(r"[A-Za-z0-9._@-]{1,64}").fullmatch
 
 
+CONTROLLER_USER = "pystore-controller"
+"""The user of the controllers themselves, with a secret of the key file."""
+
+
 def check_user_name(name: str) -> None:
     """
     Raises:
@@ -32,6 +36,8 @@ def check_user_name(name: str) -> None:
     """
     if not _is_name(name):
         raise InvalidError("the name of a user has 1 to 64 letters, digits and . _ @ -")
+    if name == CONTROLLER_USER:
+        raise InvalidError(f"{name} is the user of the controllers themselves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,8 @@ class User:
     version: int = 1
 
     def __post_init__(self) -> None:
-        check_user_name(self.name)
+        if self.name != CONTROLLER_USER:
+            check_user_name(self.name)
         if len(self.secrets) > _SECRETS_MAX:
             raise InvalidError(
                 f"user {self.name} has two secrets already: retire the old one first"

@@ -15,6 +15,7 @@ from pystore.ha.config import ReplicaConfig
 from pystore.ha.insync.config import SetRules
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.net.address import parse_address
+from pystore.net.tls import ClientTls, ServerTls
 from pystore.remoting.admission import Signs
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS
 from pystore.remoting.connection import Connection
@@ -49,6 +50,9 @@ class NodeConfig:
         has_block_crc: as master, it sends slaves each block with a checksum.
         signs: signs each request to controllers and name servers; ``None``: nothing is
             signed.
+        client_tls: of its connections to controllers and name servers; ``None``: plain
+            bytes.
+        server_tls: of the port at `address`; ``None``: plain bytes.
         pace: the waits between two links to a master.
         retention: which segments are deleted; ``None``: none.
         retain_ms: between two looks for them.
@@ -74,6 +78,8 @@ class NodeConfig:
     is_from_last_file: bool = False
     has_block_crc: bool = False
     signs: Signs[Connection] | None = field(default=None, repr=False)
+    client_tls: ClientTls | None = None
+    server_tls: ServerTls | None = None
     pace: BackOffConfig = field(default_factory=BackOffConfig)
     retention: Retention | None = None
     retain_ms: int = 10_000

@@ -28,6 +28,7 @@ from pystore.events.event import Event
 from pystore.events.event_history import EventHistory
 from pystore.events.node_events import NodeFailed, log_node_event
 from pystore.events.node_teller import NodeTeller
+from pystore.net.tls import ClientTls, ServerTls, TlsMode
 from pystore.remoting.admission import Signs
 from pystore.remoting.connection import Connection
 from pystore.remoting.signature import Credentials
@@ -108,7 +109,13 @@ class BrokerHost:
         self._sinks[settings.name] = tell
         options = settings.options.copy()
         options["on_event"] = tell
-        config = replace(settings.config, signs=_signs(settings.credentials, say))
+        tls = settings.tls
+        config = replace(
+            settings.config,
+            signs=_signs(settings.credentials, say),
+            client_tls=ClientTls(tls, say) if settings.is_tls_client else None,
+            server_tls=None if tls.mode is TlsMode.DISABLED else ServerTls(tls, say),
+        )
         return HostedNode(settings, BrokerNode(config, say, tell, **options))
 
     async def _serve(

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from pystore.access.remote_gate import RemoteGate
 from pystore.broker.config import NodeConfig, ha_address_of
 from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.heartbeats import HeartbeatSender
@@ -111,17 +112,25 @@ class BrokerNode:
         self._heartbeats: HeartbeatSender | None = None
         self._beating: asyncio.Task[None] | None = None
         self._client = ControllerClient(
-            config.controllers, self._told, say=say, signs=config.signs
-        )
-        self._server = RemotingServer(
-            {
-                RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(
-                    self._told, lambda: self._client.cluster_id
-                ),
-                RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
-                RequestCode.HAND_OVER: self._handed_over,
-            },
+            config.controllers,
+            self._told,
             say=say,
+            signs=config.signs,
+            tls=config.client_tls,
+        )
+        gate = RemoteGate(self._client.verify if config.signs is not None else None)
+        self._server = RemotingServer(
+            gate.guard(
+                {
+                    RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(
+                        self._told, lambda: self._client.cluster_id
+                    ),
+                    RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
+                    RequestCode.HAND_OVER: self._handed_over,
+                }
+            ),
+            say=say,
+            tls=config.server_tls,
         )
         self._routes = RouteRegistration(config, say)
 

@@ -39,7 +39,9 @@ class RouteRegistration:
         self._config = config
         self._say = say
         self._said = ""
-        self._remoting = RemotingClient(say=say, signs=config.signs)
+        self._remoting = RemotingClient(
+            say=say, signs=config.signs, tls=config.client_tls
+        )
 
     async def run(self, replica: Replica, broker_id: int) -> None:
         """

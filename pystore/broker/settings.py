@@ -14,7 +14,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from pystore.ha.insync.config import SetRules, rules_of_rocketmq
 from pystore.message.host import pack_host
 from pystore.message.properties import parse_delay_levels
 from pystore.net.address import parse_address
+from pystore.net.tls import TlsConfig, TlsMode, tls_config
 from pystore.remoting.signature import Credentials
 from pystore.store.retention import Retention
 
@@ -81,6 +82,12 @@ _NODE_KEYS = (
     "syncFromLastFile",
     "haBlockCrc",
     "credentialsFile",
+    "tlsMode",
+    "tlsCertificate",
+    "tlsKey",
+    "tlsAuthorities",
+    "tlsNeedsClient",
+    "tlsClient",
     "innerClientAuthenticationCredentials",
     "fileReservedTime",
     "commitLogBytesMax",
@@ -111,6 +118,7 @@ class NodeSettings:
         history: the file of its last events; ``None``: none.
         credentials: with which it signs its requests, or their file; ``None``: it signs
             none.
+        tls: of its port, and of its connections if `is_tls_client`.
     """
 
     name: str
@@ -118,6 +126,8 @@ class NodeSettings:
     options: LogArguments
     history: Path | None = None
     credentials: Credentials | Path | None = None
+    tls: TlsConfig = field(default_factory=TlsConfig)
+    is_tls_client: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +368,24 @@ def _node(texts: SettingTexts) -> NodeSettings:
     place = texts.values.get("eventHistory", beside)
     history = Path(place) if place else None
     options, credentials = _options(texts, address), _credentials(texts)
-    return NodeSettings(name, config, options, history, credentials)
+    is_client = texts.flag("tlsClient", default=False)
+    return NodeSettings(
+        name, config, options, history, credentials, _tls(texts), is_client
+    )
+
+
+def _tls(texts: SettingTexts) -> TlsConfig:
+    try:
+        return tls_config(
+            texts.text("tlsMode", TlsMode.DISABLED.value),
+            texts.values.get("tlsCertificate", ""),
+            texts.values.get("tlsKey", ""),
+            texts.values.get("tlsAuthorities", ""),
+            needs_client=texts.flag("tlsNeedsClient", default=False),
+        )
+    except InvalidError as error:
+        # It does not know the file.
+        raise InvalidError(f"{texts.where}: {error}") from error
 
 
 def _credentials(texts: SettingTexts) -> Credentials | Path | None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import ClosedError
 from pystore.net.address import parse_address
+from pystore.net.tls import ClientTls
 from pystore.remoting.admission import Signs, unsigned
 from pystore.remoting.binding import CHALLENGE, RequestBinding
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -43,6 +45,7 @@ class RemotingClient:
         say: receives one line for people.
         signs: signs each request; a server of pystore is asked for a challenge first,
             which binds the requests to the connection. ``None``: nothing is signed.
+        tls: of all its connections; ``None``: plain bytes.
     """
 
     def __init__(
@@ -52,7 +55,9 @@ class RemotingClient:
         *,
         say: Callable[[str], object] = bool,
         signs: Signs[Connection] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
+        self._tls = tls
         self._is_signed = signs is not None
         self._limits = limits or RemotingLimits()
         self._open_ones: set[Connection] = set()
@@ -197,10 +202,11 @@ class RemotingClient:
     async def _open(self, address: str, host: str, port: int) -> Connection:
         timeout_ms = self._limits.connect_timeout_ms
         loop = asyncio.get_running_loop()
+        context = None if self._tls is None else self._tls.context()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._owner), host, port
+                    lambda: Connection(self._owner), host, port, ssl=context
                 )
         except TimeoutError as error:
             # No such host, or a firewall drops the packets.
@@ -234,6 +240,10 @@ def _reason(error: OSError) -> str:
     """
     Returns the system's own text: `asyncio` puts the address in its place.
     """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or error}"
     is_of_name = isinstance(error, socket.gaierror)
     return (
         error.strerror or str(error)

@@ -126,6 +126,7 @@ class RequestCode(IntEnum):
     CHANGE_USER = 7112
     LIST_USERS = 7113
     READ_AUDIT = 7114
+    VERIFY_REQUEST = 7115
     HAND_OVER = 7201
 
 

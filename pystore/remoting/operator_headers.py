@@ -30,6 +30,7 @@ __all__ = [
     "ImportSetRequest",
     "ReadAuditRequest",
     "ReadmitBrokerRequest",
+    "VerifyRequestResponse",
 ]
 
 
@@ -212,3 +213,17 @@ class ReadAuditRequest:
     """
 
     count: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRequestResponse:
+    """
+    The answer to 7115: who signed the request in the body.
+
+    Attributes:
+        user: its name; empty: the controllers do not enforce.
+        is_bound: its requests have to be bound to their connection.
+    """
+
+    user: str = ""
+    is_bound: bool = False

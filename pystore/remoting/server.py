@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
 from pystore.net.address import exposure_warning
+from pystore.net.tls import ServerTls
+from pystore.remoting.acceptor import TlsAcceptor
 from pystore.remoting.admission import Admission, OpenAdmission
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.limits import RemotingLimits
@@ -59,6 +61,7 @@ class RemotingServer:
         opened: called with a connection before the first read.
         closed: called with it once, whichever side closed it.
         admission: decides over each request; the default lets all pass.
+        tls: with which its peers may or must speak; ``None``: plain bytes only.
     """
 
     def __init__(
@@ -70,7 +73,10 @@ class RemotingServer:
         opened: Callable[[Connection], object] = bool,
         closed: Callable[[Connection], object] = bool,
         admission: Admission[Connection] | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
+        self._tls = tls
+        self._acceptor: TlsAcceptor | None = None
         self._limits = limits or RemotingLimits()
         self._say = say
         self._opened = opened
@@ -116,12 +122,9 @@ class RemotingServer:
                 host or None,
                 port,
                 backlog=_ACCEPTED_AT_ONCE,
+                start_serving=self._tls is None,
             )
-            for one in self._server.sockets:
-                # asyncio has one number for both: few accepted at once, many in the
-                # queue.
-                with socket.socket(fileno=os.dup(one.fileno())) as listener:
-                    listener.listen(_BACKLOG)
+            self._listen(self._server)
         except OSError as error:
             # In use, not ours, or an unknown name.
             raise StorageError(
@@ -136,6 +139,19 @@ class RemotingServer:
             self._say(warning)
         return found
 
+    def _listen(self, server: asyncio.Server) -> None:
+        # asyncio has one number for both: few accepted at once, many in the queue.
+        some = [socket.socket(fileno=os.dup(one.fileno())) for one in server.sockets]
+        for listener in some:
+            listener.listen(_BACKLOG)
+        if self._tls is None:
+            for listener in some:
+                listener.close()
+            return
+        self._acceptor = TlsAcceptor(
+            some, self._tls, lambda: Connection(self._owner), self._say
+        )
+
     async def close(self) -> None:
         """
         Stops listening, cancels handlers and closes connections, within
@@ -145,6 +161,8 @@ class RemotingServer:
         if server is None:
             return
         self._is_open = False
+        if self._acceptor is not None:
+            self._acceptor.close()
         try:
             # asyncio loses just accepted sockets when its server closes at once: they
             # would stay open without an owner.

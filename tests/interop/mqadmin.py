@@ -5,7 +5,9 @@ RocketMQ's tool mqadmin: one process for any number of commands.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from pathlib import Path
 
 from interop.jvm import java_command
 
@@ -15,10 +17,15 @@ __all__ = ["MqAdmin"]
 class MqAdmin:
     """
     The process, which starts with the first command. For one thread.
+
+    Args:
+        home: RocketMQ's home, whose ``conf/tools.yml`` has the credentials; ``None``:
+            nothing is signed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._environment = os.environ | {"ROCKETMQ_HOME": str(home or "")}
 
     def run(self, command: str, *words: str) -> str:
         """
@@ -29,6 +36,7 @@ class MqAdmin:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=self._environment,
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pystore.cli.admin.audit import audit
-from pystore.cli.admin.client import sign_with
+from pystore.cli.admin.client import connect_with, sign_with
 from pystore.cli.admin.controllers import (
     get_controller_config,
     get_controller_metadata,
@@ -34,6 +34,7 @@ from pystore.cli.admin.switch import switch_master
 from pystore.cli.admin.transfers import export_sets, import_sets, rebuild_set
 from pystore.cli.admin.users import user
 from pystore.cli.lib.group import CommandGroup
+from pystore.net.tls import TlsMode, tls_config
 
 __all__ = ["admin"]
 
@@ -55,13 +56,46 @@ Example: why is a replica not in sync?
     metavar="FILE",
     help="Sign requests as the user of this file, such as RocketMQ's tools.yml.",
 )
-def admin(credentials: Path | None) -> None:
+@click.option(
+    "--tls-authorities",
+    "authorities",
+    type=click.Path(exists=True, dir_okay=False),
+    envvar="PYSTORE_TLS_AUTHORITIES",
+    metavar="FILE",
+    help="Speak TLS, and verify servers with these certificates.",
+)
+@click.option(
+    "--tls-certificate",
+    "certificate",
+    default="",
+    envvar="PYSTORE_TLS_CERTIFICATE",
+    metavar="FILE",
+    help="Show this certificate to servers that need one.",
+)
+@click.option(
+    "--tls-key",
+    "key",
+    default="",
+    envvar="PYSTORE_TLS_KEY",
+    metavar="FILE",
+    help="The key of --tls-certificate.",
+)
+def admin(
+    credentials: Path | None, *, authorities: str | None, certificate: str, key: str
+) -> None:
     """
     Query and change controllers of pystore or of RocketMQ, with mqadmin's command
     names. RocketMQ's controllers refuse the commands that only pystore has: exit code
     3.
     """
     sign_with(credentials)
+    if authorities is None:
+        if certificate or key:
+            raise click.UsageError("--tls-certificate needs --tls-authorities")
+        connect_with(None)
+    else:
+        mode = TlsMode.DISABLED.value
+        connect_with(tls_config(mode, certificate, key, authorities))
 
 
 for command in (

@@ -20,6 +20,7 @@ from pystore.access.signer import RequestSigner
 from pystore.controller.protocol.cluster_id import cluster_id_of
 from pystore.errors import InvalidError, UnavailableError
 from pystore.net.address import parse_address
+from pystore.net.tls import ClientTls, TlsConfig
 from pystore.remoting.admission import Signs
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -38,6 +39,7 @@ __all__ = [
     "ask_each",
     "ask_leader",
     "cluster_option",
+    "connect_with",
     "identified_metadata",
     "metadata",
     "set_option",
@@ -52,6 +54,20 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _signs: ContextVar[Signs[Connection] | None] = ContextVar("signs", default=None)
 """Signs the requests of this command."""
+
+_tls: ContextVar[ClientTls | None] = ContextVar("tls", default=None)
+"""Of the connections of this command."""
+
+
+def connect_with(config: TlsConfig | None) -> None:
+    """
+    Speaks TLS on all connections of this command; ``None``: plain bytes.
+
+    Raises:
+        InvalidError: the files do not fit each other.
+        OSError: one cannot be read.
+    """
+    _tls.set(None if config is None else ClientTls(config))
 
 
 def sign_with(path: Path | None) -> None:
@@ -152,7 +168,7 @@ def ask(
     request = RemotingCommand(code, ext_fields=fields, body=body)
 
     async def call() -> RemotingCommand:
-        async with RemotingClient(signs=_signs.get()) as client:
+        async with RemotingClient(signs=_signs.get(), tls=_tls.get()) as client:
             return await client.call(address, request, _TIMEOUT_MS)
 
     answer = asyncio.run(call())

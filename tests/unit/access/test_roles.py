@@ -22,9 +22,6 @@ WITHOUT_ROW = {
     RequestCode.EXCHANGE_BROKER_HA_INFO,
     RequestCode.GET_BROKER_HA_STATUS,
     RequestCode.RESET_MASTER_FLUSH_OFFSET,
-    RequestCode.GET_BROKER_EPOCH_CACHE,
-    RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
-    RequestCode.HAND_OVER,
     RequestCode.GET_CHALLENGE,
 }
 

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from lib.certificates import Authority
 from lib.command_line import run
 from lib.controller.controller_process import ControllerProcess
 
@@ -130,3 +131,30 @@ def test_a_second_key_goes_before_the_first(tmp_path: Path) -> None:
     found = run("admin", "user", "newKey", other)
     assert 3 == found.exit_code
     assert "something else" == other.read_text()
+
+
+def test_commands_speak_tls_to_a_controller_that_takes_nothing_else(
+    tmp_path: Path,
+) -> None:
+    """
+    With the authority of its certificate; else one line says why.
+    """
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("controller")
+    file = tmp_path / "controller.toml"
+    file.write_text(
+        f'tlsMode = "enforcing"\ntlsCertificate = "{certificate}"\ntlsKey = "{key}"\n'
+    )
+    (tmp_path / "other").mkdir()
+    other = Authority(tmp_path / "other")
+    words = ("-c", file, "--store", tmp_path / "records")
+    with ControllerProcess(*words) as controller:
+        controller.wait_for("this controller leads")
+        show = ("getControllerMetaData", "-a", controller.address)
+        known = run("admin", "--tls-authorities", authority.path, *show)
+        assert 0 == known.exit_code, known.output
+        stranger = run("admin", "--tls-authorities", other.path, *show)
+        assert 3 == stranger.exit_code
+        assert "its certificate is refused" in stranger.stderr
+        assert 3 == run("admin", *show).exit_code
+    assert any("127.0.0.1 refused: no TLS" in one for one in controller.said)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import move, run, until
 
+from pystore.access.gate import Gate
+from pystore.access.mode import AccessMode
 from pystore.controller.model.codec import encode
 from pystore.controller.model.limits import (
     CONNECTION_BROKERS_MAX,
@@ -252,7 +254,8 @@ def test_a_text_above_its_limit_is_refused_in_any_request() -> None:
                 OtherControllers(context),
                 deaths,
                 NewCluster(context),
-                UserRecords(""),
+                users=UserRecords(""),
+                gate=Gate(lambda: AccessMode.OFF, dict, bool, float),
             )
             table = handlers.table()
             assert {RequestCode.BROKER_HEARTBEAT, *COMMANDS} < table.keys()
