@@ -13,11 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 
-from pystore.access.credentials import CredentialsFile
-from pystore.access.signer import RequestSigner
 from pystore.broker.control_requests import ControlRequests
 from pystore.broker.control_server import ControlServer
 from pystore.broker.node import BrokerNode
@@ -28,10 +24,6 @@ from pystore.events.event import Event
 from pystore.events.event_history import EventHistory
 from pystore.events.node_events import NodeFailed, log_node_event
 from pystore.events.node_teller import NodeTeller
-from pystore.net.tls import ClientTls, ServerTls, TlsMode
-from pystore.remoting.admission import Signs
-from pystore.remoting.connection import Connection
-from pystore.remoting.signature import Credentials
 
 __all__ = ["BrokerHost"]
 
@@ -109,13 +101,7 @@ class BrokerHost:
         self._sinks[settings.name] = tell
         options = settings.options.copy()
         options["on_event"] = tell
-        tls = settings.tls
-        config = replace(
-            settings.config,
-            signs=_signs(settings.credentials, say),
-            client_tls=ClientTls(tls, say) if settings.is_tls_client else None,
-            server_tls=None if tls.mode is TlsMode.DISABLED else ServerTls(tls, say),
-        )
+        config = settings.access.applied(settings.config, say)
         return HostedNode(settings, BrokerNode(config, say, tell, **options))
 
     async def _serve(
@@ -170,13 +156,3 @@ def _both(
         other(event)
 
     return tell
-
-
-def _signs(
-    credentials: Credentials | Path | None, say: Callable[[str], object]
-) -> Signs[Connection] | None:
-    if credentials is None:
-        return None
-    if isinstance(credentials, Path):
-        return RequestSigner(CredentialsFile(credentials, say).now).sign
-    return RequestSigner(lambda: credentials).sign

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pystore.access.credentials import credentials_of_json
+from pystore.broker.access_settings import ACCESS_KEYS, AccessSettings, access_of
 from pystore.broker.config import NodeConfig
 from pystore.broker.setting_texts import INT_MAX, SettingTexts
 from pystore.core.options import LogArguments
@@ -31,8 +31,6 @@ from pystore.ha.insync.config import SetRules, rules_of_rocketmq
 from pystore.message.host import pack_host
 from pystore.message.properties import parse_delay_levels
 from pystore.net.address import parse_address
-from pystore.net.tls import TlsConfig, TlsMode, tls_config
-from pystore.remoting.signature import Credentials
 from pystore.store.retention import Retention
 
 __all__ = [
@@ -81,14 +79,7 @@ _NODE_KEYS = (
     "asyncLearner",
     "syncFromLastFile",
     "haBlockCrc",
-    "credentialsFile",
-    "tlsMode",
-    "tlsCertificate",
-    "tlsKey",
-    "tlsAuthorities",
-    "tlsNeedsClient",
-    "tlsClient",
-    "innerClientAuthenticationCredentials",
+    *ACCESS_KEYS,
     "fileReservedTime",
     "commitLogBytesMax",
     "servesSynced",
@@ -116,18 +107,14 @@ class NodeSettings:
         config: of the broker.
         options: of its store.
         history: the file of its last events; ``None``: none.
-        credentials: with which it signs its requests, or their file; ``None``: it signs
-            none.
-        tls: of its port, and of its connections if `is_tls_client`.
+        access: how it proves who it is, and what its connections speak.
     """
 
     name: str
     config: NodeConfig
     options: LogArguments
     history: Path | None = None
-    credentials: Credentials | Path | None = None
-    tls: TlsConfig = field(default_factory=TlsConfig)
-    is_tls_client: bool = False
+    access: AccessSettings = field(default_factory=AccessSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,41 +354,9 @@ def _node(texts: SettingTexts) -> NodeSettings:
     beside = f"{os.fspath(config.store)}.events.jsonl"
     place = texts.values.get("eventHistory", beside)
     history = Path(place) if place else None
-    options, credentials = _options(texts, address), _credentials(texts)
-    is_client = texts.flag("tlsClient", default=False)
     return NodeSettings(
-        name, config, options, history, credentials, _tls(texts), is_client
+        name, config, _options(texts, address), history, access_of(texts)
     )
-
-
-def _tls(texts: SettingTexts) -> TlsConfig:
-    try:
-        return tls_config(
-            texts.text("tlsMode", TlsMode.DISABLED.value),
-            texts.values.get("tlsCertificate", ""),
-            texts.values.get("tlsKey", ""),
-            texts.values.get("tlsAuthorities", ""),
-            needs_client=texts.flag("tlsNeedsClient", default=False),
-        )
-    except InvalidError as error:
-        # It does not know the file.
-        raise InvalidError(f"{texts.where}: {error}") from error
-
-
-def _credentials(texts: SettingTexts) -> Credentials | Path | None:
-    """
-    Returns the credentials of RocketMQ's setting, or the path of their file.
-    """
-    path = texts.values.get("credentialsFile", "")
-    text = texts.values.get("innerClientAuthenticationCredentials", "")
-    if path and text:
-        raise InvalidError(
-            f"{texts.where}: credentialsFile and innerClientAuthenticationCredentials "
-            "both name credentials: keep one of them"
-        )
-    if path:
-        return Path(path)
-    return credentials_of_json(text, texts.where) if text else None
 
 
 def _retention(texts: SettingTexts) -> Retention | None:

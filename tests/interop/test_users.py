@@ -182,7 +182,7 @@ def test_rocketmqs_brokers_clients_and_mqadmin_take_part_with_their_settings(
     assert 0 != brokers.client("consume", "expect=100", user="stranger", patience_s=10)
     told = brokers.admin.run("getSyncStateSet", "-a", brokers.address, "-b", "broker-a")
     assert f"127.0.0.1:{brokers.ports[second]}" in told
-    elect = ("electMaster", "-a", brokers.address, "-b", str(second))
+    elect: tuple[str, ...] = ("electMaster", "-a", brokers.address, "-b", str(second))
     elect = (*elect, "-c", "rig", "-bn", "broker-a")
     refused = brokers.stranger.run(*elect)
     assert "the request is refused" in refused, refused

@@ -137,6 +137,7 @@ RIM = {
     "pystore.records.lmdb_store",
     "pystore.records.memory",
     "pystore.records.zookeeper_store",
+    "pystore.remoting.acceptor",
     "pystore.remoting.client",
     "pystore.remoting.connection",
     "pystore.remoting.dispatch",

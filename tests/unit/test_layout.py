@@ -48,7 +48,6 @@ SMALL = {
     "pystore/__main__.py": "Python wants it by this name",
     "pystore/cli/admin/events.py": "one command, apart from the others",
     "pystore/demo/zookeeper_root.py": "the one file of the demo that needs kazoo",
-    "pystore/remoting/line_rate.py": "a bounded rate, tested alone",
     "pystore/remoting/unread.py": "a bounded sum, tested alone",
     "pystore/spark/export/job.py": "the one file of the export that needs PySpark",
 }

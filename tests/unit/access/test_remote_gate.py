@@ -151,7 +151,7 @@ def test_a_stranger_is_refused_by_a_broker(key_file: Path) -> None:
                             answer.remark,
                         )
             unbound = RequestSigner(lambda: own)
-            signs = lambda request, _: unbound.sign(request, _Unbound())  # noqa: E731
+            signs = lambda request, _: unbound.sign(request, _Unbound())  # type: ignore[arg-type]  # noqa: E731
             async with RemotingClient(signs=signs) as client:
                 request = RemotingCommand(RequestCode.HAND_OVER)
                 answer = await client.call(at.address, request)

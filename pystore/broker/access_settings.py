@@ -1,0 +1,115 @@
+"""
+How a node proves who it is, and what its connections speak.
+
+Source: docs/security.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pystore.access.credentials import CredentialsFile, credentials_of_json
+from pystore.access.signer import RequestSigner
+from pystore.broker.config import NodeConfig
+from pystore.broker.setting_texts import SettingTexts
+from pystore.errors import InvalidError
+from pystore.net.tls import ClientTls, ServerTls, TlsConfig, TlsMode, tls_config
+from pystore.remoting.admission import Signs
+from pystore.remoting.connection import Connection
+from pystore.remoting.signature import Credentials
+
+__all__ = ["ACCESS_KEYS", "AccessSettings", "access_of"]
+
+ACCESS_KEYS = (
+    "credentialsFile",
+    "innerClientAuthenticationCredentials",
+    "tlsMode",
+    "tlsCertificate",
+    "tlsKey",
+    "tlsAuthorities",
+    "tlsNeedsClient",
+    "tlsClient",
+)
+"""The names of these settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """
+    The settings of one node.
+
+    Attributes:
+        credentials: with which it signs its requests, or their file; ``None``: it signs
+            none.
+        tls: of its port, and of its connections if `is_tls_client`.
+        is_tls_client: its connections to controllers and name servers speak TLS.
+    """
+
+    credentials: Credentials | Path | None = None
+    tls: TlsConfig = field(default_factory=TlsConfig)
+    is_tls_client: bool = False
+
+    def applied(self, config: NodeConfig, say: Callable[[str], object]) -> NodeConfig:
+        """
+        Returns the configuration with them.
+
+        Args:
+            config: of the node.
+            say: receives one line for people if changed files do not fit.
+
+        Raises:
+            InvalidError: others may read the credentials, or files do not fit.
+            OSError: a file cannot be read.
+        """
+        tls = self.tls
+        return replace(
+            config,
+            signs=self._signs(say),
+            client_tls=ClientTls(tls, say) if self.is_tls_client else None,
+            server_tls=None if tls.mode is TlsMode.DISABLED else ServerTls(tls, say),
+        )
+
+    def _signs(self, say: Callable[[str], object]) -> Signs[Connection] | None:
+        own = self.credentials
+        if own is None:
+            return None
+        if isinstance(own, Path):
+            return RequestSigner(CredentialsFile(own, say).now).sign
+        return RequestSigner(lambda: own).sign
+
+
+def access_of(texts: SettingTexts) -> AccessSettings:
+    """
+    Returns the settings of a file.
+
+    Raises:
+        InvalidError: two credentials, or a value that is none.
+    """
+    try:
+        tls = tls_config(
+            texts.text("tlsMode", TlsMode.DISABLED.value),
+            texts.values.get("tlsCertificate", ""),
+            texts.values.get("tlsKey", ""),
+            texts.values.get("tlsAuthorities", ""),
+            needs_client=texts.flag("tlsNeedsClient", default=False),
+        )
+    except InvalidError as error:
+        # It does not know the file.
+        raise InvalidError(f"{texts.where}: {error}") from error
+    is_client = texts.flag("tlsClient", default=False)
+    return AccessSettings(_credentials(texts), tls, is_client)
+
+
+def _credentials(texts: SettingTexts) -> Credentials | Path | None:
+    path = texts.values.get("credentialsFile", "")
+    text = texts.values.get("innerClientAuthenticationCredentials", "")
+    if path and text:
+        raise InvalidError(
+            f"{texts.where}: credentialsFile and innerClientAuthenticationCredentials "
+            "both name credentials: keep one of them"
+        )
+    if path:
+        return Path(path)
+    return credentials_of_json(text, texts.where) if text else None
