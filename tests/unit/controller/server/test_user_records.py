@@ -11,6 +11,7 @@ import pytest
 from pystore.access.key_file import KeyFile, new_key
 from pystore.access.roles import UserRole
 from pystore.access.user_codec import UserAction, UserChange, seal_change
+from pystore.access.users import CONTROLLER_USER
 from pystore.controller.server.record_keys import user_key
 from pystore.controller.server.user_records import StaleChange, UserRecords
 from pystore.errors import FormatError, InvalidError, UnavailableError
@@ -41,6 +42,13 @@ def store() -> MemoryStore:
     return MemoryStore(MemorySpace())
 
 
+def names(records: UserRecords) -> list[str]:
+    """
+    The users that an operator added.
+    """
+    return [one for one in records.now or {} if one != CONTROLLER_USER]
+
+
 def lead(store: MemoryStore) -> Term:
     """
     A term of this store.
@@ -57,7 +65,7 @@ def test_a_change_reaches_every_controller(key_file: Path, store: MemoryStore) -
     assert [None, None] == [one.now for one in (leader, other)]
     for one in (leader, other):
         one.read(store)
-        assert {} == one.now
+        assert [] == names(one)
     leader.change(store, term, "u", seal_change(ADD, keys))
     assert ("a secret",) == (leader.now or {})["u"].secrets
     other.read(store)
@@ -65,7 +73,7 @@ def test_a_change_reaches_every_controller(key_file: Path, store: MemoryStore) -
     delete = UserChange(UserAction.DELETE, "u", 2)
     leader.change(store, term, "u", seal_change(delete, keys))
     other.read(store)
-    assert [{}, {}] == [leader.now, other.now]
+    assert [[], []] == [names(leader), names(other)]
 
 
 def test_a_change_is_carried_out_once(key_file: Path, store: MemoryStore) -> None:
@@ -128,7 +136,7 @@ def test_a_damaged_record_refuses_its_own_user_only(
     store.commit([Put(user_key("v"), b"rubbish")])
     for _ in range(3):
         records.read(store)
-    assert ["u"] == list(records.now or {})
+    assert ["u"] == names(records)
     (line,) = said
     assert "the record of user v cannot be opened" in line
 
@@ -145,7 +153,7 @@ def test_a_key_file_is_read_again_and_a_bad_one_changes_nothing(
     records.change(store, term, "u", seal_change(ADD, KeyFile.read(key_file)))
     key_file.write_text("half a")
     records.read(store)
-    assert ["u"] == list(records.now or {})
+    assert ["u"] == names(records)
     assert "the keys read before stay in use" in said[0]
     key_file.write_text(f"{new_key()}\n{old}")
     rotate = UserChange(UserAction.ROTATE, "u", 2, "the next one")
@@ -173,3 +181,27 @@ def test_a_key_file_that_others_may_read_ends_the_start(key_file: Path) -> None:
     key_file.chmod(0o644)
     with pytest.raises(InvalidError, match="chmod 600"):
         UserRecords(str(key_file))
+
+
+def test_the_controllers_have_a_user_of_their_own(
+    key_file: Path, store: MemoryStore
+) -> None:
+    """
+    Its secret is the same for all who have the key file, and valid while a key is
+    replaced.
+    """
+    one, other = UserRecords(str(key_file)), UserRecords(str(key_file))
+    one.read(store)
+    own = other.own()
+    assert own is not None
+    known = (one.now or {})[CONTROLLER_USER]
+    assert own.secret_key == known.secrets[0]
+    assert known.is_bound
+    key_file.write_text(f"{new_key()}\n{key_file.read_text()}")
+    one.read(store)
+    assert own.secret_key == (one.now or {})[CONTROLLER_USER].secrets[1]
+    add = UserChange(UserAction.ADD, CONTROLLER_USER, 1, "a secret", BROKER)
+    sealed = seal_change(add, KeyFile.read(key_file))
+    with pytest.raises(InvalidError, match="the user of the controllers"):
+        one.change(store, lead(store), CONTROLLER_USER, sealed)
+    assert UserRecords("").own() is None
