@@ -7,7 +7,9 @@ Source: docs/record-store.md.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from pystore.access.credentials import CredentialsFile
 from pystore.controller.server.config import ControllerConfig
 from pystore.errors import InvalidError
 from pystore.records.lmdb_store import LmdbStore
@@ -24,8 +26,9 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
     Returns a function that opens a session with the record store; it may block.
 
     Raises:
-        InvalidError: no store or two stores are named, or ZooKeeper's client is
-            missing.
+        InvalidError: no store or two stores are named, ZooKeeper's client is missing,
+            or others may read the credentials.
+        OSError: the credentials cannot be read.
     """
     if bool(settings.store) == bool(settings.zookeeper):
         raise InvalidError(
@@ -37,15 +40,21 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
             settings.store, map_bytes=settings.store_map_bytes, poll_s=_POLL_S
         )
     try:
+        from pystore.records.zookeeper_access import ZookeeperUser  # noqa: PLC0415
         from pystore.records.zookeeper_store import ZookeeperStore  # noqa: PLC0415
     except ImportError as error:
         # An extra, which a single host does not need.
         raise InvalidError(
             "ZooKeeper needs kazoo: pip install 'pystore-commitlog[zookeeper]'"
         ) from error
+    user = None
+    if settings.zookeeper_credentials:
+        own = CredentialsFile(Path(settings.zookeeper_credentials)).now()
+        user = ZookeeperUser(own.access_key, own.secret_key)
     return lambda: ZookeeperStore(
         settings.zookeeper,
         root=settings.zookeeper_root,
+        user=user,
         session_timeout_s=settings.zookeeper_session_timeout / 1000,
         timeout_s=_TIMEOUT_S,
     )

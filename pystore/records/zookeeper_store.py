@@ -50,6 +50,7 @@ from pystore.records.ops import KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 from pystore.records.znodes import Znodes
+from pystore.records.zookeeper_access import ZookeeperUser, give_nodes, is_refusal
 from pystore.records.zookeeper_transaction import NodesRead, plan
 
 __all__ = ["ZookeeperStore"]
@@ -73,17 +74,19 @@ class ZookeeperStore:
     One session with an ensemble; see `pystore.records.record_store.RecordStore`.
 
     Args:
-        hosts: ``host:port``, with commas between them.
-        root: the path of the node above all others.
+        hosts: ``host:port``, with commas between them; behind them may stand the path
+            of a node, which is made if it is missing.
+        root: the path of the node above all others, below that of *hosts*.
         session_timeout_s: requested; the servers grant the actual one.
         timeout_s: how long a call waits for its answer.
         clock_ns: the clock of send times.
+        user: with whose rights; ``None``: with those that all have.
 
     Attributes:
         granted_timeout_s: the session time-out that the servers granted.
 
     Raises:
-        UnavailableError: no server answers in time.
+        UnavailableError: no server answers in time, or the user lacks rights.
     """
 
     def __init__(
@@ -94,10 +97,13 @@ class ZookeeperStore:
         session_timeout_s: float = 10.0,
         timeout_s: float = 10.0,
         clock_ns: Callable[[], int] = boottime_ns,
+        user: ZookeeperUser | None = None,
     ) -> None:
+        servers, slash, above = hosts.partition("/")
         self.hosts = hosts
         self.granted_timeout_s = 0.0
-        self._znodes = Znodes(root)
+        self._user = user
+        self._znodes = Znodes(f"{slash}{above}/{root.strip('/')}")
         self._timeout_s = timeout_s
         self._clock_ns = clock_ns
         self._process = os.getpid()
@@ -111,7 +117,12 @@ class ZookeeperStore:
             self._await_absence,
             lambda: int(self.granted_timeout_s * 1e9),
         )
-        self._client: Untyped = KazooClient(hosts, timeout=session_timeout_s)
+        rights = {}
+        if user is not None:
+            rights = {"auth_data": user.auth_data, "default_acl": user.acl}
+        self._client: Untyped = KazooClient(
+            servers, timeout=session_timeout_s, **rights
+        )
         self._note_granted_timeout()
         try:
             self._client.start(timeout_s)
@@ -122,7 +133,7 @@ class ZookeeperStore:
         except (KazooException, KazooTimeoutError) as error:
             # Any error: the store cannot be opened. kazoo's errors stay in this file.
             self.close()
-            raise self._unreachable() from error
+            raise self._not_opened(error) from error
 
     def _note_granted_timeout(self) -> None:
         """
@@ -160,6 +171,8 @@ class ZookeeperStore:
                     break
                 if isinstance(result, KazooException):
                     raise result
+        elif self._user is not None:
+            give_nodes(client, znodes, self._user.acl, self._timeout_s)
         made = client.create_async(self._me, b"", ephemeral=True)
         made.get(timeout=self._timeout_s)
 
@@ -285,6 +298,16 @@ class ZookeeperStore:
         return SessionLostError(
             f"{self.hosts}: the session and its holds have expired: close the "
             "record store and open it again"
+        )
+
+    def _not_opened(self, error: Exception) -> UnavailableError:
+        if not is_refusal(error):
+            return self._unreachable()
+        who = "all" if self._user is None else f"user {self._user.name}"
+        return UnavailableError(
+            f"{self.hosts}: ZooKeeper refuses ({type(error).__name__}): the node "
+            f"{self._znodes.root} or one above it is not for {who}: see "
+            "zookeeperCredentials"
         )
 
     def _unreachable(self) -> UnavailableError:

@@ -1,0 +1,90 @@
+"""
+With which user a session speaks to ZooKeeper, and who may use the nodes it makes.
+
+A user is a digest of ZooKeeper: a name and a password, which the servers do not keep.
+With a user every node is for that user only; nodes that all may use, from before there
+was one, are given to it at the next opening.
+
+Source: ZooKeeper's guide for administrators, *ACL*; docs/security.md, *ZooKeeper*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kazoo.exceptions import AuthFailedError, InvalidACLError, NoAuthError
+from kazoo.security import ACL, make_digest_acl
+
+from pystore.records.znodes import Znodes
+
+__all__ = ["ZookeeperUser", "give_nodes", "is_refusal"]
+
+_REFUSALS = (AuthFailedError, InvalidACLError, NoAuthError)
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperUser:
+    """
+    A user of ZooKeeper.
+
+    Attributes:
+        name: without a colon.
+        password: shown in no text.
+    """
+
+    name: str
+    password: str = field(repr=False)
+
+    @property
+    def acl(self) -> list[ACL]:
+        """
+        The rights of a node: all of them, for this user only.
+        """
+        return [make_digest_acl(self.name, self.password, all=True)]
+
+    @property
+    def auth_data(self) -> list[tuple[str, str]]:
+        """
+        What a session shows.
+        """
+        return [("digest", f"{self.name}:{self.password}")]
+
+
+def is_refusal(error: Exception) -> bool:
+    """
+    Returns whether ZooKeeper answered, and refused for a lack of rights.
+    """
+    return isinstance(error, _REFUSALS)
+
+
+def give_nodes(client: Any, znodes: Znodes, acl: list[ACL], timeout_s: float) -> None:  # noqa: ANN401
+    """
+    Gives all nodes of a record store that everyone may use to one user. Blocks.
+
+    Args:
+        client: a started `kazoo.client.KazooClient`.
+        znodes: their paths.
+        acl: of the user.
+        timeout_s: for each answer.
+    """
+    found, _ = client.get_acls_async(znodes.generation).get(timeout=timeout_s)
+    if all(one.id.scheme != "world" for one in found):
+        return
+    paths = list(_paths(client, znodes, timeout_s))
+    for at in range(0, len(paths), _AT_ONCE):
+        some = paths[at : at + _AT_ONCE]
+        for result in [client.set_acls_async(one, acl) for one in some]:
+            result.get(timeout=timeout_s)
+    # The last one: until then the next opening begins again.
+    client.set_acls_async(znodes.generation, acl).get(timeout=timeout_s)
+
+
+def _paths(client: Any, znodes: Znodes, timeout_s: float) -> Iterator[str]:  # noqa: ANN401
+    yield from (znodes.root, znodes.records, znodes.sessions)
+    listed = [(one, client.get_children_async(one)) for one in znodes.buckets]
+    for bucket, names in listed:
+        yield bucket
+        yield from (f"{bucket}/{name}" for name in names.get(timeout=timeout_s))
