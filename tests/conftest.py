@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -42,13 +42,14 @@ def pytest_collection_modifyitems(
     if percent == 100:
         return
     known = long_tests()
-    among = [one for one in items if _key(one) in known]
+    among = [one for one in items if not known.isdisjoint(_keys(one))]
     keep_sample(config, items, among, max(1, len(among) * percent // 100))
 
 
-def _key(item: pytest.Item) -> tuple[str, str]:
-    name = item.name.partition("[")[0]
-    return item.nodeid.partition("::")[0], name
+def _keys(item: pytest.Item) -> set[tuple[str, str]]:
+    file, name = item.nodeid.partition("::")[0], item.name.partition("[")[0]
+    folders = ((str(one), "") for one in PurePosixPath(file).parents)
+    return {(file, name), (file, ""), *folders}
 
 
 def pytest_report_header() -> str:

@@ -79,6 +79,8 @@ class ControllerConfig:
             refused once the records fill half of it.
         zookeeper: the servers of the records instead, ``host:port,host:port``.
         zookeeper_root: the node above the records.
+        zookeeper_credentials: the path of the credentials of its user there; empty:
+            none.
         zookeeper_session_timeout: requested, in ms; after the death of a leader the
             records have no leader for this time. A leader whose calls to its records,
             those in LMDB too, stand still for as long gives the leadership up.
@@ -89,6 +91,8 @@ class ControllerConfig:
             signature is looked at; ``permissive``: it is carried out, and said;
             ``enforcing``: it is refused.
         key_file: the path of the key file, which seals the users; empty: none.
+        initial_users: the path of the sealed users of a new cluster; each is added if
+            it has no record; empty: none.
         tls_mode: of its ports: ``disabled``, ``permissive`` or ``enforcing``.
         tls_certificate, tls_key, tls_authorities: paths of files in PEM; empty: none.
         tls_needs_client: only clients with a certificate of the authorities are taken.
@@ -116,11 +120,13 @@ class ControllerConfig:
     )
     zookeeper: str = field(default="", metadata=_FIXED)
     zookeeper_root: str = field(default="/pystore", metadata=_FIXED)
+    zookeeper_credentials: str = field(default="", metadata=_FIXED)
     zookeeper_session_timeout: int = field(default=10_000, metadata=_FIXED)
     new_cluster: bool = field(default=False, metadata=_FIXED)
     controller_group: str = field(default="pystore", metadata=_FIXED)
     log_format: str = field(default="text", metadata=_FIXED)
     key_file: str = field(default="", metadata=_FIXED)
+    initial_users: str = field(default="", metadata=_FIXED)
     tls_mode: str = field(default=TlsMode.DISABLED.value, metadata=_FIXED)
     tls_certificate: str = field(default="", metadata=_FIXED)
     tls_key: str = field(default="", metadata=_FIXED)

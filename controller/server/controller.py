@@ -37,10 +37,11 @@ from pystore.controller.server.store_threads import CallKind
 from pystore.controller.server.term import LeaderTerm
 from pystore.controller.server.user_records import UserRecords
 from pystore.controller.server.watchdog import Watchdog
-from pystore.errors import PystoreError
+from pystore.errors import FormatError, InvalidError, PystoreError
 from pystore.events.event import Event
 from pystore.net.tls import ClientTls, ServerTls, TlsMode
 from pystore.records.record_store import RecordStore
+from pystore.records.term import Term
 from pystore.remoting.admission import Signs
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
 from pystore.remoting.command import RemotingCommand
@@ -223,7 +224,7 @@ class Controller:
         )
         run = context.threads.run
         await run(CallKind.OTHER, context.settings.read, store)
-        await run(CallKind.OTHER, self.users.read, store)
+        await self._begin_users(store, authority.term)
         await run(CallKind.OTHER, leader.sets.load)
         await run(CallKind.OTHER, leader.audit.load, store)
         has_sets = bool(leader.sets.names())
@@ -234,6 +235,20 @@ class Controller:
             await leader.run()
         finally:
             context.leader = None
+
+    async def _begin_users(self, store: RecordStore, term: Term) -> None:
+        """
+        Reads the users, and adds those of a new cluster.
+        """
+        run, path = self.context.threads.run, self.context.settings.now.initial_users
+        await run(CallKind.OTHER, self.users.read, store)
+        if not path:
+            return
+        try:
+            await run(CallKind.OTHER, self.users.begin, store, term, path)
+        except (FormatError, InvalidError, OSError) as error:
+            # Without users each request is refused; the line says why.
+            self.context.say(f"initialUsers: no user was added: {error}")
 
     def _check_soon(self, key: SetKey) -> None:
         if self.context.leader is not None:

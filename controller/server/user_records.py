@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pystore.access.cluster_files import initial_changes
 from pystore.access.key_file import KeyFile
 from pystore.access.roles import UserRole
 from pystore.access.user_codec import (
@@ -105,6 +106,26 @@ class UserRecords:
         if self._keys is None:
             return None
         return Credentials(CONTROLLER_USER, _controllers(self._keys).secrets[0])
+
+    def begin(self, store: RecordStore, term: Term, path: str) -> None:
+        """
+        Adds the users of a new cluster that have no record; one that was deleted since
+        has one.
+
+        Args:
+            store: the record store.
+            term: of this controller, which leads.
+            path: of the file with the sealed users.
+
+        Raises:
+            FormatError: the file is another one, or was sealed with another key.
+            OSError: it cannot be read.
+            PystoreError: the store refuses.
+        """
+        text = Path(path).read_text("ascii", "replace")
+        for name, sealed in list(initial_changes(text, path)):
+            if store.get(user_key(name)) is None:
+                self.change(store, term, name, sealed)
 
     def change(
         self,

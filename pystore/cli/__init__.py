@@ -33,6 +33,7 @@ _PLACES = {
     "epochs": "pystore.cli.epochs:epochs",
     "ha-status": "pystore.cli.ha_status:ha_status",
     "info": "pystore.cli.info:info",
+    "init-cluster": "pystore.cli.init_cluster:init_cluster",
     "recover": "pystore.cli.recover:recover",
     "replica": "pystore.cli.replica:replica",
     "salvage": "pystore.cli.salvage:salvage",

@@ -21,11 +21,13 @@ class MqAdmin:
     Args:
         home: RocketMQ's home, whose ``conf/tools.yml`` has the credentials; ``None``:
             nothing is signed.
+        options: of Java.
     """
 
-    def __init__(self, home: Path | None = None) -> None:
+    def __init__(self, home: Path | None = None, options: str = "") -> None:
         self._process: subprocess.Popen[str] | None = None
-        self._environment = os.environ | {"ROCKETMQ_HOME": str(home or "")}
+        given = {"ROCKETMQ_HOME": str(home or ""), "JAVA_TOOL_OPTIONS": options}
+        self._environment = os.environ | given
 
     def run(self, command: str, *words: str) -> str:
         """

@@ -27,11 +27,13 @@ class Rig:
 
     Args:
         folder: the working directory of the processes, with their recorded ids.
+        options: of Java, for all of them.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: str = "") -> None:
         self._folder = folder
-        self._environment = os.environ | {"RIG_REGISTRY": str(folder / "registry")}
+        given = {"RIG_REGISTRY": str(folder / "registry")}
+        self._environment = os.environ | given | {"JAVA_TOOL_OPTIONS": options}
 
     def start(self, kind: str, port: int, *words: str) -> None:
         """

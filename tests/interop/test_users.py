@@ -14,6 +14,7 @@ import pytest
 from interop.controlled_set import until
 from interop.mqadmin import MqAdmin
 from interop.rig import Rig, free_ports
+from lib.certificates import Authority
 from lib.command_line import run
 from lib.controller.controller_process import ControllerProcess
 
@@ -34,14 +35,21 @@ class GuardedSet:
     Two brokers of RocketMQ, a controller with its name server, and a user of each role.
     """
 
-    def __init__(self, folder: Path, controller: ControllerProcess, port: int) -> None:
-        self._folder, self._rig = folder, Rig(folder)
+    def __init__(
+        self,
+        folder: Path,
+        controller: ControllerProcess,
+        port: int,
+        tls: tuple[str, ...],
+        options: str,
+    ) -> None:
+        self._folder, self._rig, self._tls = folder, Rig(folder, options), tls
         self.controller = controller
         self.address = controller.address
         self.names = f"127.0.0.1:{port}"
         self.ports = {1: port + 8, 2: port + 13, 3: port + 18}
-        self.admin = MqAdmin(self._home("operator"))
-        self.stranger = MqAdmin(self._home("stranger"))
+        self.admin = MqAdmin(self._home("operator"), options)
+        self.stranger = MqAdmin(self._home("stranger"), options)
 
     def _home(self, user: str) -> Path:
         home = self._folder / f"home-{user}"
@@ -82,7 +90,8 @@ class GuardedSet:
         """
         The port of the master, 0 for none, and the number of members.
         """
-        signed = ("admin", "--credentials", self._folder / "operator.yml")
+        own = str(self._folder / "operator.yml")
+        signed = ("admin", *self._tls, "--credentials", own)
         words = ("getSyncStateSet", "-a", self.address, "-b", "broker-a", "--json")
         found = run(*signed, *words)
         if found.exit_code != 0:
@@ -127,33 +136,63 @@ class GuardedSet:
         self.stranger.close()
 
 
-@pytest.fixture
+def java_options(authority: Authority, certificate: Path, key: Path) -> str:
+    """
+    Returns what makes each process of RocketMQ speak TLS, as client and server.
+    """
+    properties = {
+        "tls.enable": "true",
+        "tls.test.mode.enable": "false",
+        "tls.client.authServer": "true",
+        "tls.client.trustCertPath": authority.path,
+        "tls.server.mode": "permissive",
+        "tls.server.certPath": certificate,
+        "tls.server.keyPath": key,
+    }
+    return " ".join(f"-D{name}={value}" for name, value in properties.items())
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def brokers(
     compiled_tool: None,  # noqa: ARG001
     tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[GuardedSet]:
     """
-    A set whose controller enforces.
+    A set whose controller enforces: users, and in the second case TLS.
     """
     key, file = tmp_path / "cluster.key", tmp_path / "controller.toml"
     assert 0 == run("admin", "user", "newKey", key).exit_code
     port = free_ports()
-    file.write_text(f'keyFile = "{key}"\nnameserver = "127.0.0.1:{port}"\n')
+    lines = f'keyFile = "{key}"\nnameserver = "127.0.0.1:{port}"\n'
+    options, tls = "", tuple[str, ...]()
+    if request.param:
+        authority = Authority(tmp_path)
+        certificate, private = authority.issue("server")
+        options = java_options(authority, certificate, private)
+        tls = ("--tls-authorities", str(authority.path))
+        lines += (
+            f'tlsMode = "enforcing"\ntlsCertificate = "{certificate}"\n'
+            f'tlsKey = "{private}"\ntlsAuthorities = "{authority.path}"\n'
+            "tlsClient = true\n"
+        )
+    file.write_text(lines)
     words = ("-c", file, "--store", tmp_path / "records")
     listen = f"127.0.0.1:{port + 1}"
     with ControllerProcess(*words, listen=listen) as controller:
-        controller.await_lead()
+        controller.wait_for("this controller leads")
+        admin = ("admin", *tls)
         for role in ("broker", "operator", "reader"):
             own = tmp_path / f"{role}.yml"
             own.write_text(f"accessKey: {role}\nsecretKey: {SECRET.format(role)}\n")
             own.chmod(0o600)
             more = (f"--role={role}", "--from", own, "--key-file", key)
-            added = run("admin", "user", "add", role, *more, "-a", controller.address)
+            added = run(*admin, "user", "add", role, *more, "-a", controller.address)
             assert 0 == added.exit_code, added.output
         mode = ("-k", "authentication", "-v", "enforcing")
         at = ("-a", controller.address)
-        assert 0 == run("admin", "updateControllerConfig", *at, *mode).exit_code
-        made = GuardedSet(tmp_path, controller, port)
+        assert 0 == run(*admin, "updateControllerConfig", *at, *mode).exit_code
+        made = GuardedSet(tmp_path, controller, port, tls, options)
         try:
             yield made
         finally:

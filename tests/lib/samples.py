@@ -23,7 +23,8 @@ LONG_TESTS = Path(__file__).parents[1] / "long_tests.txt"
 
 def long_tests() -> set[tuple[str, str]]:
     """
-    Returns file, from the root on, and function of each test in ``long_tests.txt``.
+    Returns what ``long_tests.txt`` lists: file, from the root on, and function of a
+    test; a file, or a folder, with all its tests has no function.
     """
     found = set()
     for line in LONG_TESTS.read_text("utf-8").splitlines():

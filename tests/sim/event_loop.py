@@ -84,11 +84,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return socket.getaddrinfo(host, port, type=more.get("type", 0))
 
     async def create_connection(  # type: ignore[override]
-        self, factory: Callable[[], asyncio.BufferedProtocol], host: str, port: int
+        self,
+        factory: Callable[[], asyncio.BufferedProtocol],
+        host: str,
+        port: int,
+        *,
+        ssl: None = None,
     ) -> tuple[Transport, asyncio.BufferedProtocol]:
         """
-        As of any loop.
+        As of any loop; there is no TLS here.
         """
+        assert ssl is None
         stream = self._net.connect(host, port)
         made = self.create_future()
 
@@ -115,11 +121,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         port: int,
         *,
         backlog: int,
+        start_serving: bool = True,
     ) -> Server:
         """
         As of any loop.
         """
         assert backlog > 0
+        assert start_serving
         return Server(self, self._net.listen(host or "", port), factory)
 
 

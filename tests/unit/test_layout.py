@@ -41,7 +41,6 @@ SMALL = {
     "pystore/store/delays.py": "one rule of delayed records, tested alone",
     "controller/decide/import_set.py": "one command, one file, as beside it",
     "controller/decide/note.py": "one command, one file, as beside it",
-    "controller/server/record_store.py": "the choice of a backend, below the command",
     "ha/master/send_times.py": "a bounded table, tested alone",
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",
     "ha/wire/checksum.py": "the call of the core, apart from the pure protocol",
@@ -325,7 +324,8 @@ def test_each_long_test_is_there() -> None:
     missing = [
         f"{file}::{name}"
         for file, name in sorted(long_tests())
-        if f"def {name}(" not in (ROOT / file).read_text("utf-8")
+        if not (ROOT / file).exists()
+        or (name and f"def {name}(" not in (ROOT / file).read_text("utf-8"))
     ]
     assert [] == missing
 
