@@ -50,7 +50,7 @@ class Cluster:
             capture_output=True,
             text=True,
             check=False,
-            timeout=180,
+            timeout=600,
         )
 
 
