@@ -31,6 +31,5 @@ class RequestSigner:
         Returns the request as it is sent next on this connection. A server of RocketMQ
         tells no challenge, so nothing binds the requests to it.
         """
-        if peer.binding is not None:
-            request = peer.binding.bind(request)
-        return signed(request, self._credentials())
+        bound = {} if peer.binding is None else peer.binding.fields(request)
+        return signed(request, self._credentials(), bound)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 from pystore.remoting.command import RemotingCommand
 
@@ -59,20 +58,16 @@ class RequestBinding:
         """
         return RequestBinding(random_bytes(_CHALLENGE_BYTES).hex())
 
-    def bind(self, request: RemotingCommand) -> RemotingCommand:
+    def fields(self, request: RemotingCommand) -> dict[str, str]:
         """
-        Returns the request with the fields that bind it, to be signed and sent next.
+        Returns the fields that bind a request, which is signed with them and sent next.
         """
         self._sequence += 1
-        return replace(
-            request,
-            ext_fields={
-                **request.ext_fields,
-                CHALLENGE: self.challenge,
-                _PURPOSE: _purpose(request),
-                SEQUENCE: str(self._sequence),
-            },
-        )
+        return {
+            CHALLENGE: self.challenge,
+            _PURPOSE: _purpose(request),
+            SEQUENCE: str(self._sequence),
+        }
 
     def take(self, request: RemotingCommand) -> bool:
         """

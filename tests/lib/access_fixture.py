@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pystore.access.gate import Gate
 from pystore.access.mode import AccessMode
 from pystore.access.roles import UserRole
 from pystore.access.signer import RequestSigner
 from pystore.access.users import User
+from pystore.remoting.binding import RequestBinding
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
@@ -23,7 +24,7 @@ from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 from pystore.remoting.signature import Credentials
 
-__all__ = ["GuardedServer", "client_of", "guarded", "secret_of", "users"]
+__all__ = ["GuardedServer", "bound", "client_of", "guarded", "secret_of", "users"]
 
 
 def secret_of(name: str) -> str:
@@ -41,6 +42,14 @@ def users() -> dict[str, User]:
         one.value: User(one.value, (secret_of(one.value),), frozenset({one}))
         for one in UserRole
     }
+
+
+def bound(binding: RequestBinding, request: RemotingCommand) -> RemotingCommand:
+    """
+    The request with the fields that bind it.
+    """
+    fields = {**request.ext_fields, **binding.fields(request)}
+    return replace(request, ext_fields=fields)
 
 
 def client_of(name: str, secret: str = "") -> RemotingClient:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from lib.access_fixture import client_of, guarded, secret_of, users
+from lib.access_fixture import bound, client_of, guarded, secret_of, users
 
 from pystore.access.mode import AccessMode
 from pystore.access.roles import ROLES_OF_CODE, UserRole
@@ -305,7 +305,7 @@ def test_a_repeated_heartbeat_is_taken_once() -> None:
             ask = RemotingCommand(RequestCode.GET_CHALLENGE)
             binding = RequestBinding((await answer_to(encode_frame(ask)))[1][CHALLENGE])
             frames = [
-                encode_frame(signed(binding.bind(beat(number)), own))
+                encode_frame(signed(bound(binding, beat(number)), own))
                 for number in range(5)
             ]
             assert 0 == (await answer_to(frames[0]))[0]

@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from lib.access_fixture import bound
 
 from pystore.remoting.binding import RequestBinding, is_bound
 from pystore.remoting.codes import CommandFlag
@@ -22,7 +23,7 @@ def test_requests_are_taken_in_their_order_and_once() -> None:
     """
     server = RequestBinding.new()
     client = RequestBinding(server.challenge)
-    first, second, third = (client.bind(REQUEST) for _ in range(3))
+    first, second, third = (bound(client, REQUEST) for _ in range(3))
     assert is_bound(first)
     assert not is_bound(REQUEST)
     assert server.take(first)
@@ -38,7 +39,7 @@ def test_a_request_is_taken_on_its_own_connection_only() -> None:
     """
     here, there = RequestBinding.new(), RequestBinding.new()
     assert here.challenge != there.challenge
-    assert not there.take(RequestBinding(here.challenge).bind(REQUEST))
+    assert not there.take(bound(RequestBinding(here.challenge), REQUEST))
 
 
 @pytest.mark.parametrize("changes", [{"code": 1011}, {"flag": CommandFlag.ONE_WAY}])
@@ -47,9 +48,9 @@ def test_another_code_or_flag_is_refused(changes: dict[str, int]) -> None:
     RocketMQ's signature covers neither.
     """
     server = RequestBinding.new()
-    bound = RequestBinding(server.challenge).bind(REQUEST)
-    assert not server.take(replace(bound, **changes))  # type: ignore[arg-type]
-    assert server.take(bound)
+    found = bound(RequestBinding(server.challenge), REQUEST)
+    assert not server.take(replace(found, **changes))  # type: ignore[arg-type]
+    assert server.take(found)
 
 
 def test_each_changed_field_of_a_binding_is_refused() -> None:
@@ -60,8 +61,8 @@ def test_each_changed_field_of_a_binding_is_refused() -> None:
     print("seed", seed)
     draw = random.Random(seed)
     server = RequestBinding.new()
-    bound = RequestBinding(server.challenge).bind(REQUEST)
-    names = [name for name in bound.ext_fields if name != "a"]
+    found = bound(RequestBinding(server.challenge), REQUEST)
+    names = [name for name in found.ext_fields if name != "a"]
     assert 3 == len(names)
     for name in names:
         texts = [
@@ -75,8 +76,8 @@ def test_each_changed_field_of_a_binding_is_refused() -> None:
             "1.0",
         ]
         for text in [*texts, str(draw.randrange(-9, 1))]:
-            changed = replace(bound, ext_fields={**bound.ext_fields, name: text})
+            changed = replace(found, ext_fields={**found.ext_fields, name: text})
             assert not server.take(changed), (name, text)
-        rest = {key: one for key, one in bound.ext_fields.items() if key != name}
-        assert not server.take(replace(bound, ext_fields=rest))
-    assert server.take(bound)
+        rest = {key: one for key, one in found.ext_fields.items() if key != name}
+        assert not server.take(replace(found, ext_fields=rest))
+    assert server.take(found)

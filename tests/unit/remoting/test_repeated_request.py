@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.access_fixture import bound
 
 from pystore.errors import RemoteViolation
 from pystore.remoting.binding import SEQUENCE, RequestBinding
@@ -168,7 +169,7 @@ USER = Credentials("u", "a secret")
 def _signed(binding: RequestBinding, opaque: int, end: int) -> bytes:
     fields = FIELDS | {"maxOffset": str(end), "na\u00efve": "\u00e9", "\U0001f600": "x"}
     request = replace(REQUEST, opaque=opaque, ext_fields=fields)
-    return encode_frame(signed(binding.bind(request), USER))
+    return encode_frame(signed(bound(binding, request), USER))
 
 
 def _decoded(frame: bytes) -> RemotingCommand | None:
