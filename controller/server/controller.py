@@ -34,7 +34,7 @@ from pystore.controller.server.notifications import Notification
 from pystore.controller.server.notifier import NotificationSender
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.store_threads import CallKind
-from pystore.controller.server.term import LeaderTerm
+from pystore.controller.server.term import HandedOver, LeaderTerm
 from pystore.controller.server.user_records import UserRecords
 from pystore.controller.server.watchdog import Watchdog
 from pystore.errors import FormatError, InvalidError, PystoreError
@@ -224,6 +224,8 @@ class Controller:
         )
         run = context.threads.run
         await run(CallKind.OTHER, context.settings.read, store)
+        if context.settings.unfit:
+            raise HandedOver(context.settings.unfit)
         await self._begin_users(store, authority.term)
         await run(CallKind.OTHER, leader.sets.load)
         await run(CallKind.OTHER, leader.audit.load, store)

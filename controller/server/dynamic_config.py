@@ -29,6 +29,7 @@ __all__ = ["DynamicConfig"]
 
 _TRIES = 5
 _STRICT = "enableElectUncleanMaster"
+_GUARD = "authentication"
 
 
 class DynamicConfig:
@@ -42,6 +43,8 @@ class DynamicConfig:
     Attributes:
         now: the settings with the changes that were read last.
         differences: one line for each change that file or command line contradict.
+        unfit: why this controller must not lead: it cannot verify requests, and the
+            others do; empty: it may.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class DynamicConfig:
         self.now = own
         self._own = own
         self.differences: list[str] = []
+        self.unfit = ""
 
     def read(self, store: RecordStore) -> None:
         """
@@ -110,13 +114,16 @@ class DynamicConfig:
 
     def _take(self, texts: dict[str, str], authors: Mapping[str, str]) -> None:
         now, own = self._own, shown(self._own)
-        differences = []
+        differences, unfit = [], ""
         for name, text in texts.items():
             try:
                 changed = now.with_texts({name: text}, is_running=True)
             except InvalidError as error:
                 # A controller of another version wrote it: the others hold.
-                self._say_once(f"the setting {name}={text} has no effect here: {error}")
+                line = f"the setting {name}={text} has no effect here: {error}"
+                self._say_once(line)
+                if name == _GUARD:
+                    unfit = line
                 continue
             is_given = name in own and name in self._own.given
             if not is_given or shown(changed)[name] == own[name]:
@@ -132,7 +139,7 @@ class DynamicConfig:
             differences.append(line)
         for line in differences:
             self._say_once(line)
-        self.differences, self.now = differences, now
+        self.differences, self.now, self.unfit = differences, now, unfit
 
     def _say_once(self, line: str) -> None:
         if line not in self._said:

@@ -114,10 +114,9 @@ class Gate:
         """
         Counts a refusal; returns it, or ``None`` if the mode refuses nothing.
         """
-        self.refusals.note(host, reason, self._clock_s())
-        if self._mode() is AccessMode.PERMISSIVE:
-            return None
-        return Reply(ResponseCode.NO_PERMISSION, told)
+        is_refused = self._mode() is AccessMode.ENFORCING
+        self.refusals.note(host, reason, self._clock_s(), is_refused=is_refused)
+        return Reply(ResponseCode.NO_PERMISSION, told) if is_refused else None
 
     def admits_repeat(self, repeat: RepeatedRequest, peer: Connection) -> bool:
         """

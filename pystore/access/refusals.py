@@ -35,7 +35,9 @@ class RefusalCounts:
         self._since_s: dict[str, float] = {}
         self.total = 0
 
-    def note(self, host: str, reason: str, now_s: float) -> None:
+    def note(
+        self, host: str, reason: str, now_s: float, *, is_refused: bool = True
+    ) -> None:
         """
         Counts a refusal. The first one of a source is said at once.
 
@@ -43,14 +45,16 @@ class RefusalCounts:
             host: the address of the requester, without its port.
             reason: one of a few texts of ours.
             now_s: of a clock that never steps back, in seconds.
+            is_refused: otherwise it would be, in another mode.
         """
         self.total += 1
+        reason = f"{'refused' if is_refused else 'would be refused'}: {reason}"
         source = host
         if host not in self._since_s and len(self._since_s) >= SOURCES_MAX:
             source = _OTHERS
         if source not in self._since_s:
             self._since_s[source] = now_s
-            self._say(f"request of {source} refused: {reason}")
+            self._say(f"request of {source} {reason}")
             return
         self._counts.setdefault(source, Counter())[reason] += 1
 
@@ -67,7 +71,7 @@ class RefusalCounts:
                 # Its interval begins again: what goes on is said once a minute.
                 self._since_s[source] = now_s
                 self._say(
-                    f"{counts.total()} more requests of {source} were refused in "
+                    f"{counts.total()} more requests of {source} in "
                     f"{now_s - since_s:.0f} s: {', '.join(_texts(counts))}"
                 )
 

@@ -89,7 +89,9 @@ def test_a_permissive_gate_carries_requests_out_and_says_what_it_would_refuse() 
             async with client_of("broker") as broker:
                 await broker.call(server.address, request)
             assert ["", ""] == [one.user for one in server.carried_out]
-            assert ["request of 127.0.0.1 refused: it is not signed"] == server.said
+            assert [
+                "request of 127.0.0.1 would be refused: it is not signed"
+            ] == server.said
 
     asyncio.run(main())
 

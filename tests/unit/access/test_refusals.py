@@ -20,8 +20,8 @@ def test_the_first_is_said_at_once_and_the_rest_once_a_minute() -> None:
     assert ["request of 10.0.0.1 refused: it is not signed"] == said
     counts.flush(60.0)
     assert said[1:] == [
-        "1000 more requests of 10.0.0.1 were refused in 60 s: 999 times it is not "
-        "signed, 1 times another reason"
+        "1000 more requests of 10.0.0.1 in 60 s: 999 times refused: it is not signed, "
+        "1 times refused: another reason"
     ]
     assert 1001 == counts.total
 
@@ -50,3 +50,18 @@ def test_many_sources_fill_neither_memory_nor_log() -> None:
     assert "other addresses" in said[-1]
     counts.flush(60.0)
     assert f"{9 * SOURCES_MAX - 1} more requests of other addresses" in said[-1]
+
+
+def test_what_another_mode_would_refuse_is_said_as_such() -> None:
+    """
+    So an operator sees who has no credentials yet.
+    """
+    said: list[str] = []
+    counts = RefusalCounts(said.append)
+    counts.note("a", "x", 0.0, is_refused=False)
+    counts.note("a", "x", 1.0, is_refused=False)
+    counts.flush(60.0)
+    assert said == [
+        "request of a would be refused: x",
+        "1 more requests of a in 60 s: 1 times would be refused: x",
+    ]

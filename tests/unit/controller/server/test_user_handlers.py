@@ -152,6 +152,30 @@ def test_a_controller_that_waits_for_the_leadership_knows_the_users(
     run(main())
 
 
+def test_a_controller_that_cannot_verify_does_not_lead_those_that_do(
+    key_file: Path,
+) -> None:
+    """
+    It has no key file, and says so; one that has it leads.
+    """
+    space = MemorySpace()
+
+    async def main() -> None:
+        async with enforcing(key_file, space):
+            pass
+        bare = ControllerConfig(listen=LISTEN)
+        async with running(space, bare, leads=False) as at:
+            await until(lambda: any("needs keyFile" in one for one in at.said))
+            await until(lambda: any("does not lead" in one for one in at.said))
+            assert not at.controller.leads
+            async with running(space, config(key_file), leads=False) as other:
+                move(5_000)
+                await until(lambda: other.controller.leads)
+                assert not at.controller.leads
+
+    run(main())
+
+
 def test_an_accepted_change_names_its_user(key_file: Path) -> None:
     """
     In the events of the controller; a stranger's line has no name of a user.
