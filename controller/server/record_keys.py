@@ -25,6 +25,7 @@ __all__ = [
     "SETTINGS",
     "SETTINGS_BY",
     "USERS",
+    "USERS_CHANGED",
     "history_key",
     "names_of",
     "peer_key",
@@ -61,6 +62,9 @@ SETTINGS_BY = "controller/settings-by"
 
 USERS = "controller/users/"
 """One record for each user, sealed."""
+
+USERS_CHANGED = "controller/users-changed"
+"""Written with each of them: to read it costs less than to list them."""
 
 
 def set_key(cluster: str, name: str) -> str:

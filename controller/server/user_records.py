@@ -23,7 +23,7 @@ from pystore.access.user_codec import (
     seal_user,
 )
 from pystore.access.users import CONTROLLER_USER, User
-from pystore.controller.server.record_keys import USERS, user_key
+from pystore.controller.server.record_keys import USERS, USERS_CHANGED, user_key
 from pystore.errors import FormatError, InvalidError, PystoreError, UnavailableError
 from pystore.records.ops import ABSENT, CheckVersion, Op, Put
 from pystore.records.record_store import RecordStore, StoredRecord
@@ -72,6 +72,8 @@ class UserRecords:
         self._keys = None if self._path is None else KeyFile.read(self._path)
         self._say = say
         self._said: set[str] = set()
+        self._seen = ABSENT
+        self._content = b""
         self.now: Mapping[str, User] | None = None
 
     def read(self, store: RecordStore) -> None:
@@ -81,10 +83,16 @@ class UserRecords:
         Raises:
             PystoreError: the store cannot be read.
         """
-        keys = self._read_keys()
+        before, keys = self._content, self._read_keys()
         if keys is None:
             self.now = {}
             return
+        changed = store.get(USERS_CHANGED)
+        seen = ABSENT if changed is None else changed.version
+        if self.now is not None and seen == self._seen and before == self._content:
+            # To list them costs as much as all records have names.
+            return
+        self._seen = seen
         found = {}
         for record in store.scan(USERS):
             name = record.key.removeprefix(USERS)
@@ -165,6 +173,7 @@ class UserRecords:
             term.check,
             CheckVersion(user_key(name), version),
             Put(user_key(name), seal_user(after, keys)),
+            Put(USERS_CHANGED, name.encode()),
             *beside(user, after),
         ]
         if store.commit(ops) is None:
@@ -179,6 +188,7 @@ class UserRecords:
             return None
         try:
             self._keys = KeyFile.read(self._path)
+            self._content = self._path.read_bytes()
         except (OSError, PystoreError, UnicodeDecodeError) as error:
             # It is being replaced: the keys before go on.
             self._say_once(f"the keys read before stay in use: {error}")

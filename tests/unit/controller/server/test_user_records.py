@@ -5,6 +5,7 @@ The users of a record store.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -12,11 +13,12 @@ from pystore.access.key_file import KeyFile, new_key
 from pystore.access.roles import UserRole
 from pystore.access.user_codec import UserAction, UserChange, seal_change
 from pystore.access.users import CONTROLLER_USER
-from pystore.controller.server.record_keys import user_key
+from pystore.controller.server.record_keys import USERS_CHANGED, user_key
 from pystore.controller.server.user_records import StaleChange, UserRecords
 from pystore.errors import FormatError, InvalidError, UnavailableError
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
+from pystore.records.record_store import RecordStore
 from pystore.records.term import Term
 
 BROKER = frozenset({UserRole.BROKER})
@@ -133,7 +135,7 @@ def test_a_damaged_record_refuses_its_own_user_only(
     keys, term = KeyFile.read(key_file), lead(store)
     records = UserRecords(str(key_file), said.append)
     records.change(store, term, "u", seal_change(ADD, keys))
-    store.commit([Put(user_key("v"), b"rubbish")])
+    store.commit([Put(user_key("v"), b"rubbish"), Put(USERS_CHANGED, b"v")])
     for _ in range(3):
         records.read(store)
     assert ["u"] == names(records)
@@ -205,3 +207,34 @@ def test_the_controllers_have_a_user_of_their_own(
     with pytest.raises(InvalidError, match="the user of the controllers"):
         one.change(store, lead(store), CONTROLLER_USER, sealed)
     assert UserRecords("").own() is None
+
+
+def test_users_that_did_not_change_are_not_listed_again(
+    key_file: Path, store: MemoryStore
+) -> None:
+    """
+    A list of names is long where there are many sets.
+    """
+    keys, term = KeyFile.read(key_file), lead(store)
+    records = UserRecords(str(key_file))
+    records.read(store)
+    scans = 0
+
+    class Counting:
+        def get(self, key: str) -> object:
+            return store.get(key)
+
+        def scan(self, prefix: str) -> object:
+            nonlocal scans
+            scans += 1
+            return store.scan(prefix)
+
+    counting = cast("RecordStore", Counting())
+    for _ in range(3):
+        records.read(counting)
+    assert 0 == scans
+    UserRecords(str(key_file)).change(store, term, "u", seal_change(ADD, keys))
+    for _ in range(3):
+        records.read(counting)
+    assert 1 == scans
+    assert ["u"] == names(records)
