@@ -101,7 +101,7 @@ def init_cluster(
         f"    pystore admin --credentials {folder}/operator.yml --tls-authorities "
         f"{folder}/ca.pem getControllerMetaData -a {controllers[0]}"
     )
-    click.echo(f"keep {folder}/ca.key and {folder}/cluster.key where nobody else reads")
+    click.echo(f"keep {folder}/ca.key and {folder}/cluster.key secret")
     return DONE
 
 

@@ -25,7 +25,7 @@ from pystore.remoting.signature import Credentials, signed
 CODES = [one for one in RequestCode if one is not RequestCode.GET_CHALLENGE]
 STRANGERS: dict[str, Callable[[], RemotingClient]] = {
     "unsigned": RemotingClient,
-    "of an unknown user": lambda: client_of("nobody"),
+    "of an unknown user": lambda: client_of("another"),
     "with another secret": lambda: client_of("operator", "not the secret"),
 }
 

@@ -189,7 +189,7 @@ def test_the_mode_of_the_controllers_holds_for_brokers(
 
 def test_without_a_controller_a_request_is_refused() -> None:
     """
-    Nothing is done for a sender that nobody can name.
+    Nothing is done for an unknown sender.
     """
 
     async def main() -> None:

@@ -28,7 +28,7 @@ WITHOUT_ROW = {
 
 def test_each_code_of_a_server_has_a_row() -> None:
     """
-    And each row a role: a code of nobody is no row.
+    And each row a role.
     """
     assert set(RequestCode) - WITHOUT_ROW == set(ROLES_OF_CODE)
     assert all(ROLES_OF_CODE.values())
