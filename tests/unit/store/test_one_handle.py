@@ -397,7 +397,15 @@ CALLS: dict[str, Callable[[Path], object]] = {
 }
 # The commands of no store, and those that need Spark: their tasks are `arrow_reader`'s
 # and those of `verify_stores`.
-OTHER_COMMANDS = {"admin", "broker", "controller", "demo", "ha-status", "spark"}
+OTHER_COMMANDS = {
+    "admin",
+    "broker",
+    "controller",
+    "demo",
+    "ha-status",
+    "init-cluster",
+    "spark",
+}
 METHODS: dict[str, Callable[[Any], object] | None] = {
     "append": lambda log: log.append(Message("T", b"body")),
     "append_batch": lambda log: log.append_batch([Message("T", b"body")]),
