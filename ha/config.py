@@ -16,6 +16,7 @@ from pystore.ha.insync.config import SetRules
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.wire.proof import OPEN, LinkGuard
 from pystore.replicaset import Incarnation, Member
 
 __all__ = ["ReplicaConfig"]
@@ -41,6 +42,7 @@ class ReplicaConfig:
         retry_ms: how long after a failure a role switch is tried again.
         bytes_per_second: to one slave; 0: no limit.
         has_block_crc: as master, it sends each block with a checksum.
+        guard: returns what this process knows about proofs of links at that moment.
         say: called with one line for the operator, of what is no event, from any
             thread.
         on_event: takes each event, in any thread; by default the logger
@@ -62,6 +64,7 @@ class ReplicaConfig:
     retry_ms: int = 1_000
     bytes_per_second: int = 0
     has_block_crc: bool = False
+    guard: Callable[[], LinkGuard] = lambda: OPEN
     say: Callable[[str], object] = bool
     on_event: Callable[[Event], object] = log_node_event
     is_registered: Callable[[], bool] = lambda: True
@@ -112,5 +115,6 @@ class ReplicaConfig:
             is_learner=self.is_learner,
             is_from_last_file=self.is_from_last_file,
             may_wipe=may_wipe,
+            guard=self.guard,
             heartbeat_ms=self.heartbeat_ms,
         )

@@ -148,6 +148,15 @@ class Replica:
             following.hurry()
         self._inbox.put(lambda machine: machine.decided(decision))
 
+    def guard_changed(self) -> None:
+        """
+        What this process knows about proofs of links has changed: a link that lacked a
+        secret is made at once. Any thread.
+        """
+        following = self._following
+        if following is not None:
+            following.hurry()
+
     def leased(self, epoch: int, lease: Lease) -> None:
         """
         Takes the lease of a mastership; returns at once.
@@ -480,7 +489,7 @@ class Replica:
             rules=config.rules,
             ask=self._controller.ask,
             lease_ms=self._authority.lease_ms,
-            step_down=lambda newer_epoch: self._step_down(epoch, newer_epoch),
+            newer_epoch=self._controller.newer_epoch_told,
             resign=lambda reason: self._inbox.put(
                 lambda machine: machine.cannot_serve(epoch, reason)
             ),
@@ -488,6 +497,7 @@ class Replica:
             tell=self._tell,
             host=config.host,
             port=config.port,
+            guard=config.guard,
             bytes_per_second=config.bytes_per_second,
         )
         # No append is admitted yet, so the lease of an earlier mastership is no risk.
@@ -501,11 +511,6 @@ class Replica:
             self._authority.end(epoch)
             raise
         self._events.leased(epoch, self._authority.left_ms())
-
-    def _step_down(self, epoch: int, newer_epoch: int) -> None:
-        # In the thread of a link: slow steps follow in the role thread.
-        self._authority.revoke(epoch)
-        self._inbox.put(lambda machine: machine.newer_epoch_seen(newer_epoch))
 
     def _stop_serving(self, epoch: int) -> None:
         self._authority.end(epoch)

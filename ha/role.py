@@ -68,7 +68,6 @@ class RoleEvent(Enum):
     DECIDED_NO_MASTER = "decision without a master"
     NOTHING_NEW = "decision without a change"
     LEASED = "the lease changed"
-    NEWER_EPOCH = "a peer knows a newer epoch"
     CANNOT_SERVE = "the master could not serve for too long"
     BEGAN_MASTERSHIP = "the mastership has begun"
     BEGAN_FOLLOWING = "following has begun"
@@ -80,15 +79,14 @@ class RoleEvent(Enum):
 
 _I, _F, _P, _M, _R, _S = Role
 
-# A newer epoch and an inability to serve end a mastership only. A slave learns the
-# newer epoch from its own master, and reports its failed disk to it.
+# An inability to serve ends a mastership only: a slave reports its failed disk to its
+# master.
 ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_I, RoleEvent.DECIDED_MASTER): _P,
     (_I, RoleEvent.DECIDED_FOLLOW): _P,
     (_I, RoleEvent.DECIDED_NO_MASTER): _P,
     (_I, RoleEvent.NOTHING_NEW): _I,
     (_I, RoleEvent.LEASED): _I,
-    (_I, RoleEvent.NEWER_EPOCH): _I,
     (_I, RoleEvent.CANNOT_SERVE): _I,
     (_I, RoleEvent.SHUTDOWN): _S,
     (_F, RoleEvent.DECIDED_MASTER): _P,
@@ -96,7 +94,6 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_F, RoleEvent.DECIDED_NO_MASTER): _P,
     (_F, RoleEvent.NOTHING_NEW): _F,
     (_F, RoleEvent.LEASED): _F,
-    (_F, RoleEvent.NEWER_EPOCH): _F,
     (_F, RoleEvent.CANNOT_SERVE): _F,
     (_F, RoleEvent.SHUTDOWN): _S,
     (_P, RoleEvent.DECIDED_MASTER): _P,
@@ -104,7 +101,6 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_P, RoleEvent.DECIDED_NO_MASTER): _P,
     (_P, RoleEvent.NOTHING_NEW): _P,
     (_P, RoleEvent.LEASED): _P,
-    (_P, RoleEvent.NEWER_EPOCH): _P,
     (_P, RoleEvent.CANNOT_SERVE): _P,
     (_P, RoleEvent.BEGAN_MASTERSHIP): _M,
     (_P, RoleEvent.BEGAN_FOLLOWING): _F,
@@ -117,7 +113,6 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_M, RoleEvent.DECIDED_NO_MASTER): _P,
     (_M, RoleEvent.NOTHING_NEW): _M,
     (_M, RoleEvent.LEASED): _M,
-    (_M, RoleEvent.NEWER_EPOCH): _P,
     (_M, RoleEvent.CANNOT_SERVE): _P,
     (_M, RoleEvent.SHUTDOWN): _S,
     (_R, RoleEvent.DECIDED_MASTER): _P,
@@ -125,7 +120,6 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_R, RoleEvent.DECIDED_NO_MASTER): _P,
     (_R, RoleEvent.NOTHING_NEW): _R,
     (_R, RoleEvent.LEASED): _R,
-    (_R, RoleEvent.NEWER_EPOCH): _R,
     (_R, RoleEvent.CANNOT_SERVE): _R,
     (_R, RoleEvent.SHUTDOWN): _S,
     **{(_S, event): _S for event in RoleEvent},
@@ -203,17 +197,6 @@ class RoleMachine:
             if self.role is Role.MASTER:
                 self._updates.append(RenewLease(epoch, lease))
         self._move(RoleEvent.LEASED)
-
-    def newer_epoch_seen(self, newer_epoch: int) -> None:
-        """
-        A peer knows a newer epoch, so this mastership is over. The epoch is not
-        promised: only a decision of the controller begins a mastership.
-        """
-        if newer_epoch > self.known.epoch:
-            self._give_up(
-                f"stale epoch {self.known.epoch}: a peer is at epoch {newer_epoch}"
-            )
-            self._move(RoleEvent.NEWER_EPOCH)
 
     def cannot_serve(self, epoch: int, reason: str) -> None:
         """

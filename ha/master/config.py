@@ -42,6 +42,8 @@ class MasterConfig:
         heartbeat_ms: how often each side sends at least one frame.
         housekeeping_ms: how long a side waits for a frame.
         reply_ms: how long a slave may take between two steps of a handshake.
+        handshake_ms: how long a handshake may take in all; once a slave has proven who
+            it is, as long as `housekeeping_ms`.
         has_block_crc: blocks carry a checksum if the slave can check it (v3).
         versions_refused: releases of pystore that are not served.
         wall_ms: wall clock minus the clock of the connection; frames carry the wall
@@ -62,6 +64,7 @@ class MasterConfig:
     heartbeat_ms: int = 5000
     housekeeping_ms: int = 20000
     reply_ms: int = 5000
+    handshake_ms: int = 10000
     has_block_crc: bool = False
     versions_refused: frozenset[str] = frozenset()
     wall_ms: int = 0
@@ -78,6 +81,7 @@ class MasterConfig:
         _check("heartbeat_ms", self.heartbeat_ms, 1, self.housekeeping_ms)
         _check("housekeeping_ms", self.housekeeping_ms, 1, 2**31 - 1)
         _check("reply_ms", self.reply_ms, 1, 2**31 - 1)
+        _check("handshake_ms", self.handshake_ms, 1, 2**31 - 1)
 
     def frame_bytes(self, slave_bytes_max: int) -> int:
         """

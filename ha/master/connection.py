@@ -26,6 +26,7 @@ from pystore.ha.master.effects import (
     NewerEpochSeen,
     SendBlock,
 )
+from pystore.ha.master.proofs import SlaveProofs
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.master.rate_limit import RateLimit
@@ -40,6 +41,7 @@ from pystore.ha.master.transport import (
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
+from pystore.ha.wire.proof import CHALLENGE_BYTES, OPEN, LinkGuard
 
 if TYPE_CHECKING:
     from pystore.events.node_teller import NodeTeller
@@ -67,9 +69,10 @@ class LinkOwner:
         opened: takes a new session; returns the id of the session to close.
         acked: takes an ack, and the state of the log after it arrived.
         left: takes the end of a session.
-        step_down: takes a newer epoch.
+        newer_epoch: takes a newer epoch that the slave told.
         close: ends the link of a session.
         tell: takes the events of a link.
+        guard: returns what this master knows about proofs.
         bytes_per_second: to one slave; 0: no limit.
     """
 
@@ -82,9 +85,10 @@ class LinkOwner:
     opened: Callable[[SessionOpened], int | None]
     acked: Callable[[SessionAcked, MasterLog], None]
     left: Callable[[SessionEnded], None]
-    step_down: Callable[[int], None]
+    newer_epoch: Callable[[int], object]
     close: Callable[[int, str], None]
     tell: NodeTeller
+    guard: Callable[[], LinkGuard] = lambda: OPEN
     bytes_per_second: int = 0
 
 
@@ -96,6 +100,7 @@ class SlaveConnectionThreads:
         owner: the service.
         wire: the socket; the link closes it.
         session_id: random, not 0.
+        challenge: random bytes, for proofs.
 
     Attributes:
         session_id: of this link.
@@ -103,8 +108,15 @@ class SlaveConnectionThreads:
         acked_offset: of the slave's last ack; ``None`` before the first one.
     """
 
-    def __init__(self, owner: LinkOwner, wire: SlaveSocket, session_id: int) -> None:
+    def __init__(
+        self,
+        owner: LinkOwner,
+        wire: SlaveSocket,
+        session_id: int,
+        challenge: bytes = bytes(CHALLENGE_BYTES),
+    ) -> None:
         self.session_id = session_id
+        self._proofs = SlaveProofs(owner.guard, challenge, wire.host)
         self.reason = ""
         self.acked_offset: int | None = None
         self._owner = owner
@@ -123,6 +135,20 @@ class SlaveConnectionThreads:
         Address of the slave, for messages.
         """
         return self._wire.peer
+
+    @property
+    def host(self) -> str:
+        """
+        Host address of the slave.
+        """
+        return self._wire.host
+
+    @property
+    def is_open(self) -> bool:
+        """
+        Whether its session has begun.
+        """
+        return self._broker_id is not None
 
     @property
     def state(self) -> State:
@@ -211,10 +237,18 @@ class SlaveConnectionThreads:
             # No session has begun, so there is none to end.
             self._ended(str(error))
             return False
+        if is_old and self._proofs.problem:
+            # A legacy frame has no room for a proof, nor for a refusal.
+            self._ended(self._proofs.problem)
+            return False
         kind = LegacyMasterProtocol if is_old else V3MasterProtocol
         with self._lock:
             self._connection = kind(
-                owner.config, owner.set_view, self.session_id, owner.now_ms()
+                owner.config,
+                owner.set_view,
+                self.session_id,
+                owner.now_ms(),
+                self._proofs,
             )
         return True
 
@@ -364,7 +398,7 @@ class SlaveConnectionThreads:
                 self._is_closing = True
                 return
             elif isinstance(effect, NewerEpochSeen):
-                self._owner.step_down(effect.epoch)
+                self._owner.newer_epoch(effect.epoch)
             elif isinstance(effect, SessionOpened):
                 replaced = self._owner.opened(effect)
                 if replaced != self.session_id:

@@ -86,7 +86,7 @@ class SendBlock(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class NewerEpochSeen:
     """
-    A peer knows a newer epoch: stop acknowledging, ask the controller.
+    A peer tells a newer epoch: only the controller can confirm it (B16).
 
     Attributes:
         epoch: the newer one.

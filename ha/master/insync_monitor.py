@@ -172,15 +172,6 @@ class InSyncMonitor:
             self._publish()
         self.notifier.notify()
 
-    def step_down(self, newer_epoch: int) -> None:
-        """
-        A peer knows a newer epoch: nothing is acknowledged any more.
-        """
-        with self._lock:
-            self._in_sync.step_down(newer_epoch)
-            self._publish()
-        self.appends.fence()
-
     def sent(self, end_offset: int) -> None:
         """
         The log ended here when a block was sent. The next ack is most likely this

@@ -107,12 +107,6 @@ class PendingAppends:
         if is_news:
             self._completer.wake()
 
-    def fence(self) -> None:
-        """
-        Ends all waits: the monitor decides their outcomes at once.
-        """
-        self._waits.end()
-
     def close(self) -> None:
         """
         The mastership is over: later appends are refused.

@@ -16,6 +16,7 @@ from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.insync.facts import SessionEnded, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import CloseLink, MasterEffect, MasterLog, SendBlock
+from pystore.ha.master.proofs import SlaveProofs
 from pystore.ha.master.resume_point import resync_text
 from pystore.ha.master.send_times import SendTimes
 from pystore.ha.wire.blocks import BlockRange, next_block
@@ -47,6 +48,7 @@ class AcceptedLink(ABC):
         set_view: returns the set as it is known now.
         session_id: random, not 0.
         now_ms: when the link was accepted.
+        proofs: of the slave; by default none are required.
     """
 
     def __init__(
@@ -55,8 +57,11 @@ class AcceptedLink(ABC):
         set_view: Callable[[], SetView],
         session_id: int,
         now_ms: int,
+        proofs: SlaveProofs | None = None,
     ) -> None:
         self.config = config
+        self._proofs = proofs or SlaveProofs()
+        self._accepted_ms = now_ms
         self.session_id = session_id
         self._set_view = set_view
         self._state = next_state(MASTER, State.READY, LinkEvent.ACCEPTED)
@@ -124,8 +129,13 @@ class AcceptedLink(ABC):
             self._close(f"the slave sent nothing for {silent_ms} ms")
             return
         if not self._is_open:
+            if now_ms >= self._handshake_ms:
+                self._close("the handshake took too long")
             return
-        if now_ms >= self._beat_ms:
+        if self._proofs.problem:
+            # Proofs are required by now: the slave connects again.
+            self._close(self._proofs.problem)
+        elif now_ms >= self._beat_ms:
             self._heartbeat(log, now_ms)
         elif self._confirm_ms is not None and now_ms >= self._confirm_ms:
             self._check_confirm(log, now_ms)
@@ -187,7 +197,7 @@ class AcceptedLink(ABC):
             return None
         silence_ms = self._heard_ms + self._patience_ms
         if not self._is_open:
-            return silence_ms
+            return min(silence_ms, self._handshake_ms)
         due_ms = min(silence_ms, self._beat_ms)
         return due_ms if self._confirm_ms is None else min(due_ms, self._confirm_ms)
 
@@ -226,6 +236,17 @@ class AcceptedLink(ABC):
     @property
     def _is_open(self) -> bool:
         return self._state in (State.TRANSFER, State.SUSPEND)
+
+    @property
+    def _handshake_ms(self) -> int:
+        """
+        When a handshake has to be over, whatever is said in it.
+        """
+        config, is_proven = self.config, self._proofs.is_proven
+        # A slave that has proven itself may have to cut a long log.
+        return self._accepted_ms + (
+            config.housekeeping_ms if is_proven else config.handshake_ms
+        )
 
     @property
     def _patience_ms(self) -> int:

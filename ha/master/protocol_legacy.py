@@ -23,6 +23,7 @@ from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import MasterLog, SendBlock
 from pystore.ha.master.handshake import refusal_of_id
+from pystore.ha.master.proofs import SlaveProofs
 from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import last_segment_start, resync_text
 from pystore.ha.wire.blocks import BlockRange
@@ -65,6 +66,7 @@ class LegacyMasterProtocol(AcceptedLink):
         set_view: returns the set as it is known now.
         session_id: random, not 0; no frame carries it.
         now_ms: when the link was accepted.
+        proofs: of the slave, which can give none: whether it may lack them.
     """
 
     def __init__(
@@ -73,8 +75,9 @@ class LegacyMasterProtocol(AcceptedLink):
         set_view: Callable[[], SetView],
         session_id: int,
         now_ms: int,
+        proofs: SlaveProofs | None = None,
     ) -> None:
-        super().__init__(config, set_view, session_id, now_ms)
+        super().__init__(config, set_view, session_id, now_ms, proofs)
         self._slave: LegacyHandshake | None = None
         self._named: EpochEntry | None = None
 
@@ -88,6 +91,10 @@ class LegacyMasterProtocol(AcceptedLink):
         # its handshake (formats 6.5).
         has_shaken = self._slave is not None
         return self.config.housekeeping_ms if has_shaken else super()._patience_ms
+
+    @property
+    def _handshake_ms(self) -> int:
+        return self._accepted_ms + self.config.housekeeping_ms
 
     def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
         taken = decode_from_slave(data)

@@ -17,6 +17,7 @@ from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import CloseLink, MasterLog, NewerEpochSeen, SendBlock
 from pystore.ha.master.handshake import HandshakeDecision, admit
+from pystore.ha.master.proofs import UNPROVEN, SlaveProofs, stranger_refusal
 from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import (
     ResumePoint,
@@ -47,6 +48,7 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
     HandshakeSlave,
+    Proof,
     QueryEpoch,
     QueryQueues,
     TransferAck,
@@ -76,6 +78,7 @@ class V3MasterProtocol(AcceptedLink):
         set_view: returns the set as it is known now.
         session_id: random, not 0.
         now_ms: when the link was accepted.
+        proofs: of the slave; by default none are required.
     """
 
     def __init__(
@@ -84,8 +87,9 @@ class V3MasterProtocol(AcceptedLink):
         set_view: Callable[[], SetView],
         session_id: int,
         now_ms: int,
+        proofs: SlaveProofs | None = None,
     ) -> None:
-        super().__init__(config, set_view, session_id, now_ms)
+        super().__init__(config, set_view, session_id, now_ms, proofs)
         self._frame_bytes_max = FRAME_BYTES_UNSETTLED
         self._slave: HandshakeSlave | None = None
         self._has_crc = False
@@ -115,7 +119,10 @@ class V3MasterProtocol(AcceptedLink):
             return size
         body = frame.body
         if isinstance(body, HandshakeSlave):
-            self._take_handshake(frame.epoch, body, log, now_ms)
+            raw = bytes(data[:size])
+            self._take_handshake(frame.epoch, body, raw, log, now_ms)
+        elif isinstance(body, Proof):
+            self._take_proof(body, log, now_ms)
         elif isinstance(body, QueryEpoch | QueryQueues | ConfirmTruncate | TransferAck):
             self._take_of_session(frame.epoch, body, log, now_ms)
         else:
@@ -123,11 +130,37 @@ class V3MasterProtocol(AcceptedLink):
         return size
 
     def _take_handshake(
-        self, epoch: int, body: HandshakeSlave, log: MasterLog, now_ms: int
+        self, epoch: int, body: HandshakeSlave, raw: bytes, log: MasterLog, now_ms: int
     ) -> None:
         self._receive_event(LinkEvent.RECEIVED_HANDSHAKE)
         if self._slave is not None:
             raise RemoteViolation("a second handshake on this link")
+        own = self.config.epoch, self.session_id
+        challenge = self._proofs.challenge(body, epoch, raw, own)
+        if challenge is not None:
+            self._send(challenge, now_ms)
+        elif self._proofs.problem:
+            self._refuse_stranger(now_ms)
+        else:
+            self._admit(epoch, body, log, now_ms)
+
+    def _take_proof(self, body: Proof, log: MasterLog, now_ms: int) -> None:
+        self._receive_event(LinkEvent.RECEIVED_PROOF)
+        proven = self._proofs.take(body, self.session_id)
+        if proven is None:
+            self._refuse_stranger(now_ms)
+        else:
+            shake, epoch = proven
+            self._admit(epoch, shake, log, now_ms)
+
+    def _refuse_stranger(self, now_ms: int) -> None:
+        frame = stranger_refusal(now_ms + self.config.wall_ms)
+        self._effects.append(Send(encode(frame)))
+        self._close(UNPROVEN)
+
+    def _admit(
+        self, epoch: int, body: HandshakeSlave, log: MasterLog, now_ms: int
+    ) -> None:
         decision = admit(body, epoch, self.config, self._set_view())
         if decision.newer_epoch is not None:
             self._effects.append(NewerEpochSeen(decision.newer_epoch))

@@ -19,6 +19,7 @@ import secrets
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,6 +39,7 @@ from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
 from pystore.ha.master.set_change_requests import SetChangeRequests
 from pystore.ha.master.transport import SlaveSocket, listen
 from pystore.ha.wire.frames import NextQueueOffset
+from pystore.ha.wire.proof import CHALLENGE_BYTES, OPEN, LinkGuard
 from pystore.message.message import form_of
 from pystore.net.address import exposure_warning
 from pystore.replicaset import AgreedSet, Member
@@ -76,7 +78,8 @@ class Mastership:
             stays.
         lease_ms: returns until when `leader` may be acknowledged, on the service's
             clock; ``None``: no leases.
-        step_down: called with a newer epoch, in the thread of a link.
+        newer_epoch: called with a newer epoch that a peer told, in the thread of a
+            link: the controller may confirm it.
         resign: called once with the reason why this mastership should end, in the
             thread that keeps the time (B9).
         say: called with one line for the operator, of what is no event.
@@ -84,8 +87,11 @@ class Mastership:
             ``pystore.broker`` has them.
         host: where to listen.
         port: 0: any free port.
+        guard: returns what this broker knows about proofs of links.
         bytes_per_second: to one slave; 0: no limit.
-        links_max: open at once, all slaves together.
+        links_max: with a session, all slaves together.
+        handshakes_max: without one yet. When there are more, the address with the most
+            of them loses its oldest one: strangers take no place of a slave.
     """
 
     config: MasterConfig
@@ -95,14 +101,16 @@ class Mastership:
     rules: SetRules | None = None
     ask: RequestSetChange | None = None
     lease_ms: Callable[[], int | None] = lambda: None
-    step_down: Callable[[int], object] = bool
+    newer_epoch: Callable[[int], object] = bool
     resign: Callable[[str], object] = bool
     say: Callable[[str], object] = bool
     tell: NodeTeller | None = None
     host: str = "127.0.0.1"
     port: int = 0
+    guard: Callable[[], LinkGuard] = lambda: OPEN
     bytes_per_second: int = 0
     links_max: int = 64
+    handshakes_max: int = 64
 
     @property
     def teller(self) -> NodeTeller:
@@ -196,9 +204,10 @@ class MasterService:
             opened=monitor.opened,
             acked=monitor.acked,
             left=monitor.left,
-            step_down=self._step_down,
+            newer_epoch=mastership.newer_epoch,
             close=self.close_session,
             tell=mastership.teller,
+            guard=mastership.guard,
             bytes_per_second=mastership.bytes_per_second,
         )
 
@@ -401,11 +410,8 @@ class MasterService:
             return
         link = self._add_link(wire)
         if link is None:
+            # The service is closing.
             wire.close()
-            self._mastership.say(
-                f"{wire.peer}: connection refused: {self._mastership.links_max} links "
-                "are open, the maximum"
-            )
             return
         try:
             self._start(f"from-{link.peer}", lambda: self._serve(link))
@@ -417,14 +423,32 @@ class MasterService:
 
     def _add_link(self, wire: SlaveSocket) -> SlaveConnectionThreads | None:
         with self._lock:
-            is_full = len(self._links) >= self._mastership.links_max
-            if is_full or self._is_closing or self._owner is None:
+            if self._is_closing or self._owner is None:
                 return None
+            surplus = self._surplus_handshake()
             link = SlaveConnectionThreads(
-                self._owner, wire, secrets.randbelow(2**63 - 1) + 1
+                self._owner,
+                wire,
+                secrets.randbelow(2**63 - 1) + 1,
+                secrets.token_bytes(CHALLENGE_BYTES),
             )
             self._links[link.session_id] = link
-            return link
+        if surplus is not None:
+            surplus.close("too many handshakes at once")
+        return link
+
+    def _surplus_handshake(self) -> SlaveConnectionThreads | None:
+        """
+        Returns the handshake that has to end for the next one: the oldest of the
+        address with the most of them.
+        """
+        waiting = [
+            one for one in self._links.values() if not (one.is_open or one.reason)
+        ]
+        if len(waiting) < self._mastership.handshakes_max:
+            return None
+        counts = Counter(one.host for one in waiting)
+        return max(waiting, key=lambda one: counts[one.host])
 
     def _serve(self, link: SlaveConnectionThreads) -> None:
         try:
@@ -462,11 +486,10 @@ class MasterService:
         )
 
     def _set_view(self) -> SetView:
-        return self.monitor.set_view(is_busy=self._is_closing)
-
-    def _step_down(self, newer_epoch: int) -> None:
-        self.monitor.step_down(newer_epoch)
-        self._mastership.step_down(newer_epoch)
+        with self._lock:
+            open_links = sum(one.is_open for one in self._links.values())
+        is_full = open_links >= self._mastership.links_max
+        return self.monitor.set_view(is_busy=is_full or self._is_closing)
 
 
 def _check(epoch: int, segment_size: int, config: MasterConfig) -> None:

@@ -50,6 +50,13 @@ class ControllerGateway(Protocol):
         """
         ...
 
+    def newer_epoch_told(self, epoch: int) -> None:
+        """
+        A peer told a newer epoch than that of this mastership. Returns at once; if the
+        controller confirms it, its decision follows (B16).
+        """
+        ...
+
     def resign(self, epoch: int, reason: str) -> None:
         """
         Gives a mastership up: this broker never serves that epoch again, so another

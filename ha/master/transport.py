@@ -91,6 +91,7 @@ class SlaveSocket:
         now_ms: a clock that never steps back.
 
     Attributes:
+        host: host address of the slave.
         peer: address of the slave, for messages.
     """
 
@@ -105,7 +106,7 @@ class SlaveSocket:
         self._now_ms = now_ms
         self._socket.settimeout(None)
         self._receiver = Receiver(connected)
-        self.peer = _name(connected)
+        self.host, self.peer = _name(connected)
         self._buffer = bytearray(_BUFFER_BYTES)
         self._start = self._end = 0
         self._rest: list[bytes | memoryview] = []
@@ -357,10 +358,10 @@ def _pieces(block: SendBlock, view: memoryview) -> list[bytes | memoryview]:
     return [bytes(head), view]
 
 
-def _name(connected: socket.socket) -> str:
+def _name(connected: socket.socket) -> tuple[str, str]:
     try:
         host, port = connected.getpeername()[:2]
     except OSError:
         # The slave has disconnected; the first receive raises.
-        return "a disconnected slave"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return "", "a disconnected slave"
+    return host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

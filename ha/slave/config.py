@@ -18,6 +18,7 @@ from pystore.ha.wire.codes import (
     SlaveFlag,
     TruncateFlag,
 )
+from pystore.ha.wire.proof import OPEN, LinkGuard
 
 __all__ = ["SlaveConfig"]
 
@@ -43,6 +44,7 @@ class SlaveConfig:
         may_wipe: returns whether the controller lists the slave neither as member nor
             as candidate, so that no acknowledged record depends on its bytes. It is
             called when a wipe is decided, since the set may have changed (B15).
+        guard: returns what this process knows about proofs of links at that moment.
         frame_bytes_max: the longest frame that the slave takes.
         heartbeat_ms: how often the slave sends at least one frame (legacy; a v3
             master names it).
@@ -64,6 +66,7 @@ class SlaveConfig:
     is_from_last_file: bool = False
     is_suspended: bool = False
     may_wipe: Callable[[], bool] = bool
+    guard: Callable[[], LinkGuard] = lambda: OPEN
     frame_bytes_max: int = FRAME_BYTES_MAX
     heartbeat_ms: int = 5_000
     housekeeping_ms: int = 20_000

@@ -6,6 +6,7 @@ Source: docs/replication.md; RMQ-R161, RMQ-R164.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from pystore.ha.slave.follower import Follower, FollowerEnvironment, FollowerSta
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.transport import MasterStream, connect
+from pystore.ha.wire.proof import CHALLENGE_BYTES
 from pystore.net.address import parse_address
 
 __all__ = ["FollowerThread"]
@@ -70,7 +72,7 @@ class FollowerThread:
 
         environment = FollowerEnvironment(
             dial=dial,
-            make=lambda: V3SlaveProtocol(config),
+            make=lambda: V3SlaveProtocol(config, os.urandom(CHALLENGE_BYTES)),
             now_ms=now_ms,
             pause=pause,
             is_stopping=stopping.is_set,

@@ -19,14 +19,22 @@ __all__ = ["event_of", "leave_for_refusal", "refusal_effect", "slave_handshake"]
 
 
 def slave_handshake(
-    config: SlaveConfig, log: SlaveLog, *, is_suspended: bool
+    config: SlaveConfig, log: SlaveLog, *, is_suspended: bool, challenge: bytes = b""
 ) -> HandshakeSlave:
     """
     Returns the slave's handshake; it counts whole records only.
+
+    Args:
+        config: of the slave.
+        log: of the slave.
+        is_suspended: the session begins suspended.
+        challenge: random bytes; empty: the slave can prove nothing.
     """
     flags = config.slave_flags & ~SlaveFlag.START_SUSPENDED
     if log.is_filling:
         flags |= SlaveFlag.FILLING
+    if challenge:
+        flags |= SlaveFlag.PROVES
     return HandshakeSlave(
         protocol_min=PROTOCOL_V3,
         protocol_max=PROTOCOL_V3,
@@ -44,6 +52,7 @@ def slave_handshake(
         broker_name=config.broker_name,
         address=config.address,
         version=config.version,
+        challenge=challenge,
     )
 
 

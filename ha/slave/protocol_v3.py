@@ -39,6 +39,7 @@ from pystore.ha.slave.effects import (
 from pystore.ha.slave.epoch_query import EpochPages
 from pystore.ha.slave.epoch_start import new_epoch_of_block
 from pystore.ha.slave.handshake import event_of, refusal_effect, slave_handshake
+from pystore.ha.slave.proofs import MasterProofs
 from pystore.ha.slave.protocol import MasterLink
 from pystore.ha.slave.queue_query import QueuePages
 from pystore.ha.slave.timers import REPLY_MS
@@ -57,6 +58,7 @@ from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.frames import (
     Body,
+    Challenge,
     Frame,
     HandshakeMaster,
     QueryEpoch,
@@ -66,6 +68,7 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.link_state import LinkEvent
+from pystore.ha.wire.proof import CHALLENGE_BYTES
 from pystore.ha.wire.runs import ROOM_BYTES, FrameRun, join_run
 from pystore.ha.wire.v3 import encode
 
@@ -93,10 +96,15 @@ class V3SlaveProtocol(MasterLink):
 
     Args:
         config: of the slave.
+        challenge: random bytes of the link, for proofs.
     """
 
-    def __init__(self, config: SlaveConfig) -> None:
+    def __init__(
+        self, config: SlaveConfig, challenge: bytes = bytes(CHALLENGE_BYTES)
+    ) -> None:
         super().__init__(config)
+        self._challenge = challenge
+        self._proofs = MasterProofs(config, challenge)
         self._phase = _Phase.HANDSHAKE
         self._epoch = config.known_epoch
         self._session: HandshakeMaster | None = None
@@ -118,10 +126,23 @@ class V3SlaveProtocol(MasterLink):
         self._pages, self._queues = EpochPages(), QueuePages()
         self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
         self._label = None
+        self._proofs = proofs = MasterProofs(self._config, self._challenge)
+        if proofs.lacks_secret:
+            self._close(
+                "links have to be proven, and no controller has given a secret for "
+                f"epoch {self._epoch} yet",
+                Retry.ASK_CONTROLLER,
+            )
+            return
         handshake = slave_handshake(
-            self._config, self._log, is_suspended=self._is_suspended
+            self._config,
+            self._log,
+            is_suspended=self._is_suspended,
+            challenge=proofs.challenge,
         )
-        self._send_frame(handshake, now_ms)
+        frame = encode(Frame(self._epoch, now_ms, handshake))
+        proofs.began(frame)
+        self._send(frame, now_ms)
 
     def _take(self, data: memoryview, now_ms: int) -> int:
         session = self._session
@@ -140,6 +161,8 @@ class V3SlaveProtocol(MasterLink):
                 size = run.size
         elif isinstance(body, HandshakeMaster):
             self._take_handshake(frame, body, now_ms)
+        elif isinstance(body, Challenge):
+            self._take_challenge(body, now_ms)
         elif not isinstance(body, ReturnEpoch | ReturnQueues):
             raise RemoteViolation(f"a {type(body).__name__} from a master")
         elif self._is_fenced(frame, body):
@@ -169,8 +192,26 @@ class V3SlaveProtocol(MasterLink):
             )
         return False
 
+    def _take_challenge(self, body: Challenge, now_ms: int) -> None:
+        self._move(LinkEvent.RECEIVED_CHALLENGE)
+        proof = self._proofs.answer(body)
+        if proof is None:
+            self._close(
+                f"the peer is not the master of epoch {self._epoch}: its proof was "
+                "made with another secret",
+                Retry.ASK_CONTROLLER,
+            )
+            return
+        self._send_frame(proof, now_ms)
+        self._await_reply(now_ms)
+
     def _take_handshake(self, frame: Frame, body: HandshakeMaster, now_ms: int) -> None:
         self._move(event_of(body))
+        if self._proofs.problem:
+            # A refusal of a stranger tells nothing that counts.
+            self._close(self._proofs.problem, Retry.ASK_CONTROLLER)
+            return
+        self._proofs.check(body)
         refusal = refusal_effect(self._config, self._log, frame, body)
         if refusal is not None:
             self._close(refusal.reason, refusal.retry, refusal.redirect)
@@ -379,6 +420,15 @@ class V3SlaveProtocol(MasterLink):
         newest = self._last_data
         if newest and int(newest.flags) & _ACK_NOW and self._is_ack_due:
             self._ack(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """
+        Time passed: heartbeats, peers that say nothing, and proofs that are required
+        by now.
+        """
+        if self._is_flowing and self._proofs.problem:
+            self._close(self._proofs.problem, Retry.ASK_CONTROLLER)
+        super().tick(now_ms)
 
     # -- results of effects ------------------------------------------------
 

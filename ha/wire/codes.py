@@ -58,7 +58,7 @@ class State(IntEnum):
 
 class FrameType(IntEnum):
     """
-    The type of a v3 frame. 0 and 10 to 15 are reserved; from 16 on a frame is skipped.
+    The type of a v3 frame. 0 and 12 to 15 are reserved; from 16 on a frame is skipped.
     """
 
     HANDSHAKE_SLAVE = 1
@@ -70,6 +70,8 @@ class FrameType(IntEnum):
     TRANSFER_ACK = 7
     QUERY_QUEUES = 8
     RETURN_QUEUES = 9
+    CHALLENGE = 10
+    PROOF = 11
 
 
 class CheckResult(IntEnum):
@@ -131,6 +133,8 @@ class SlaveFlag(IntFlag):
     BLOCK_CRC = 8
     FILLING = 16
     """Its log begins above the place where the set's log began when it joined (B11)."""
+    PROVES = 32
+    """It can prove who it is: random bytes are behind the texts."""
 
 
 class MasterFlag(IntFlag):

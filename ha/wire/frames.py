@@ -28,10 +28,12 @@ from pystore.ha.wire.codes import (
 
 __all__ = [
     "Body",
+    "Challenge",
     "ConfirmTruncate",
     "Frame",
     "HandshakeMaster",
     "HandshakeSlave",
+    "Proof",
     "QueryEpoch",
     "ReturnEpoch",
     "TransferAck",
@@ -61,6 +63,7 @@ class HandshakeSlave:
         broker_name: name of the broker set.
         address: where it is reached.
         version: of its software.
+        challenge: its random bytes, with the flag PROVES; else empty.
     """
 
     protocol_min: int
@@ -79,6 +82,7 @@ class HandshakeSlave:
     broker_name: str
     address: str
     version: str
+    challenge: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,36 @@ class HandshakeMaster:
     flags: MasterFlag
     redirect: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """
+    Type 10: the master's proof, and its challenge.
+
+    Attributes:
+        session_id: of the session that begins; random, not 0.
+        challenge: random bytes.
+        proof: of the master.
+    """
+
+    session_id: int
+    challenge: bytes
+    proof: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """
+    Type 11: the slave's proof.
+
+    Attributes:
+        session_id: of the challenge.
+        proof: of the slave.
+    """
+
+    session_id: int
+    proof: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +323,8 @@ class TransferAck(NamedTuple):
 Body = (
     HandshakeSlave
     | HandshakeMaster
+    | Challenge
+    | Proof
     | QueryEpoch
     | ReturnEpoch
     | QueryQueues

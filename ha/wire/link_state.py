@@ -35,6 +35,8 @@ class LinkEvent(Enum):
     CONNECTED = "connected"
     ACCEPTED = "accepted"
     RECEIVED_HANDSHAKE = "received the handshake"
+    RECEIVED_CHALLENGE = "received a challenge"
+    RECEIVED_PROOF = "received a proof"
     RECEIVED_REFUSAL = "received a refusal"
     RECEIVED_EPOCHS = "received epochs"
     RECEIVED_QUEUES = "received queue offsets"
@@ -77,6 +79,7 @@ SLAVE: TransitionTable = {
     (_R, LinkEvent.LOST): _R,
     (_R, LinkEvent.SHUTDOWN): _S,
     (_H, LinkEvent.RECEIVED_HANDSHAKE): _H,
+    (_H, LinkEvent.RECEIVED_CHALLENGE): _H,
     (_H, LinkEvent.RECEIVED_REFUSAL): _R,
     (_H, LinkEvent.RECEIVED_EPOCHS): _H,
     (_H, LinkEvent.RECEIVED_QUEUES): _H,
@@ -116,6 +119,7 @@ MASTER: TransitionTable = {
     (_R, LinkEvent.LOST): _R,
     (_R, LinkEvent.SHUTDOWN): _S,
     (_H, LinkEvent.RECEIVED_HANDSHAKE): _H,
+    (_H, LinkEvent.RECEIVED_PROOF): _H,
     (_H, LinkEvent.RECEIVED_QUERY): _H,
     (_H, LinkEvent.RECEIVED_TRUNCATE): _T,
     (_H, LinkEvent.RECEIVED_FIRST_ACK): _T,

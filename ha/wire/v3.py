@@ -32,16 +32,25 @@ from pystore.ha.wire.codes import (
 )
 from pystore.ha.wire.frames import (
     Body,
+    Challenge,
     ConfirmTruncate,
     Frame,
     HandshakeMaster,
     HandshakeSlave,
+    Proof,
     QueryEpoch,
     QueryQueues,
     ReturnEpoch,
     ReturnQueues,
     TransferAck,
     TransferData,
+)
+from pystore.ha.wire.proof import CHALLENGE_BYTES
+from pystore.ha.wire.proof_frames import (
+    decode_challenge,
+    decode_proof,
+    encode_challenge,
+    encode_proof,
 )
 from pystore.ha.wire.queue_frames import (
     decode_query,
@@ -206,7 +215,10 @@ def _text_bytes(text: str) -> bytes:
     return _TEXT.pack(len(raw)) + raw
 
 
-def _texts(payload: memoryview, at: int, count: int) -> list[str]:
+def _texts(payload: memoryview, at: int, count: int) -> tuple[list[str], int]:
+    """
+    Returns texts, and where the last one ends.
+    """
     found = []
     for _ in range(count):
         (size,) = _TEXT.unpack_from(payload, at)
@@ -221,7 +233,7 @@ def _texts(payload: memoryview, at: int, count: int) -> list[str]:
             UnicodeDecodeError
         ) as error:  # names are compared, so none may be changed
             raise RemoteViolation(f"a text is not UTF-8: {error}") from error
-    return found
+    return found, at
 
 
 def _member_of(kind: type[_Number], value: int) -> _Number:
@@ -253,6 +265,8 @@ _NONE: dict[type[Any], Any] = {kind: kind(0) for kind in _FLAGS}
 def _slave_bytes(body: HandshakeSlave) -> bytes:
     if len(body.incarnation_bits) != 16:
         raise InvalidError("the random part of an incarnation has 16 bytes")
+    if len(body.challenge) != (CHALLENGE_BYTES if _proves(body.flags) else 0):
+        raise InvalidError(f"a challenge has {CHALLENGE_BYTES} bytes and a flag")
     head = _SLAVE.pack(
         body.protocol_min,
         body.protocol_max,
@@ -268,13 +282,23 @@ def _slave_bytes(body: HandshakeSlave) -> bytes:
         body.incarnation_bits,
     )
     names = (body.cluster, body.broker_name, body.address, body.version)
-    return head + b"".join(_text_bytes(name) for name in names)
+    return head + b"".join(_text_bytes(name) for name in names) + body.challenge
+
+
+def _proves(flags: int) -> bool:
+    return bool(flags & SlaveFlag.PROVES)
 
 
 def _slave(payload: memoryview) -> HandshakeSlave:
     *numbers, flags, bits = _SLAVE.unpack_from(payload)
-    texts = _texts(payload, _SLAVE.size, 4)
+    texts, end = _texts(payload, _SLAVE.size, 4)
+    challenge = b""
+    if _proves(flags):
+        challenge = bytes(payload[end : end + CHALLENGE_BYTES])
+        if len(challenge) < CHALLENGE_BYTES:
+            raise RemoteViolation(f"a challenge of {len(challenge)} bytes")
     values: list[Any] = [*numbers, _known_flags(SlaveFlag, flags), bits, *texts]
+    values.append(challenge)
     return HandshakeSlave(*values)
 
 
@@ -302,7 +326,7 @@ def _master_bytes(body: HandshakeMaster) -> bytes:
 
 def _master(payload: memoryview) -> HandshakeMaster:
     result, *numbers, flags = _MASTER.unpack_from(payload)
-    texts = _texts(payload, _MASTER.size, 2)
+    texts, _ = _texts(payload, _MASTER.size, 2)
     values: list[Any] = [_member_of(CheckResult, result), *numbers]
     values += [_known_flags(MasterFlag, flags), *texts]
     return HandshakeMaster(*values)
@@ -415,6 +439,8 @@ def _ack(payload: memoryview) -> TransferAck:
 _ENCODERS: dict[type[Any], tuple[FrameType, Callable[[Any], bytes]]] = {
     HandshakeSlave: (FrameType.HANDSHAKE_SLAVE, _slave_bytes),
     HandshakeMaster: (FrameType.HANDSHAKE_MASTER, _master_bytes),
+    Challenge: (FrameType.CHALLENGE, encode_challenge),
+    Proof: (FrameType.PROOF, encode_proof),
     QueryEpoch: (FrameType.QUERY_EPOCH, _query_bytes),
     ReturnEpoch: (FrameType.RETURN_EPOCH, _return_bytes),
     QueryQueues: (FrameType.QUERY_QUEUES, encode_query),
@@ -424,6 +450,8 @@ _ENCODERS: dict[type[Any], tuple[FrameType, Callable[[Any], bytes]]] = {
 _DECODERS: dict[FrameType, Callable[[memoryview], Body]] = {
     FrameType.HANDSHAKE_SLAVE: _slave,
     FrameType.HANDSHAKE_MASTER: _master,
+    FrameType.CHALLENGE: decode_challenge,
+    FrameType.PROOF: decode_proof,
     FrameType.QUERY_EPOCH: _query,
     FrameType.RETURN_EPOCH: _return,
     FrameType.QUERY_QUEUES: decode_query,

@@ -86,6 +86,7 @@ class ThreadedGateway:
         self._in_flight: set[Future[_Answer] | Future[str]] = set()
         self._is_closed = False
         self._learning: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[MasterInfo | None] | None = None
 
     @property
     def resigned_epoch(self) -> int:
@@ -203,6 +204,29 @@ class ThreadedGateway:
             return ""
         return f"the master is {'none' if master is None else master.broker_id}"
 
+    def newer_epoch_told(self, epoch: int) -> None:  # noqa: ARG002
+        """
+        Reads the master from the controller, once at a time: a peer may be wrong.
+        """
+        with contextlib.suppress(RuntimeError):
+            # The loop may have ended.
+            self._loop.call_soon_threadsafe(self._look_soon)
+
+    def _look_soon(self) -> None:
+        if self._is_closed:
+            return
+        if self._looking is None or self._looking.done():
+            self._looking = self._loop.create_task(self._look())
+
+    async def _look(self) -> MasterInfo | None:
+        found = await self._calls.get_replica_info(
+            GetReplicaInfo(self._identity.broker)
+        )
+        if not isinstance(found, MasterInfo):
+            return None
+        self._on_master(found)
+        return found
+
     def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
         """
         Stores the resigned epoch for the next heartbeat.
@@ -218,10 +242,11 @@ class ThreadedGateway:
             in_flight = list(self._in_flight)
         for pending in in_flight:
             pending.cancel()
-        if self._learning is not None:
-            with contextlib.suppress(RuntimeError):
-                # The loop may have ended.
-                self._loop.call_soon_threadsafe(self._learning.cancel)
+        for task in (self._learning, self._looking):
+            if task is not None:
+                with contextlib.suppress(RuntimeError):
+                    # The loop may have ended.
+                    self._loop.call_soon_threadsafe(task.cancel)
 
     async def _alter(self, change: SetChange) -> _Answer:
         identity = self._identity
@@ -258,12 +283,9 @@ class ThreadedGateway:
             and refused.agreed is not None
         ):
             return refused.agreed
-        found = await self._calls.get_replica_info(
-            GetReplicaInfo(self._identity.broker)
-        )
-        if not isinstance(found, MasterInfo):
+        found = await self._look()
+        if found is None:
             return None
-        self._on_master(found)
         master = found.master and found.master.broker_id
         is_ours = (found.master_epoch, master) == (
             change.epoch,

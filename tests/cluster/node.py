@@ -165,6 +165,12 @@ class Node:
         """
         return BROKER_IDS
 
+    def newer_epoch_told(self, epoch: int) -> None:
+        """
+        Printed only: the scripted controller tells each decision itself.
+        """
+        self._say(f"a peer told epoch {epoch}")
+
     def resign(self, epoch: int, reason: str) -> None:
         """
         Printed only: only a closed replica resigns here.

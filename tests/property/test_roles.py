@@ -41,7 +41,6 @@ _DECISIONS = st.builds(
 )
 _INPUTS = st.one_of(
     st.tuples(st.just("decided"), _DECISIONS),
-    st.tuples(st.just("heard"), st.integers(0, 6)),
     st.tuples(st.just("disk"), st.integers(0, 5)),
     st.tuples(st.just("leased"), st.integers(0, 5)),
     st.tuples(st.just("did"), st.none()),
@@ -64,8 +63,6 @@ class Watch:
         match kind, value:
             case "decided", Decision() as decision:
                 machine.decided(decision)
-            case "heard", int() as epoch:
-                machine.newer_epoch_seen(epoch)
             case "disk", int() as epoch:
                 machine.cannot_serve(epoch, "it fails")
             case "leased", int() as epoch:

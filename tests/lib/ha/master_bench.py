@@ -10,6 +10,7 @@ from lib.values import replace
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import CloseLink, MasterEffect, MasterLog, SendBlock
+from pystore.ha.master.proofs import SlaveProofs
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.wire.codes import (
@@ -175,15 +176,21 @@ class Bench:
     """
 
     def __init__(
-        self, config: MasterConfig = TERMS, set_view: SetView = ROSTER
+        self,
+        config: MasterConfig = TERMS,
+        set_view: SetView = ROSTER,
+        proofs: SlaveProofs | None = None,
     ) -> None:
+        self.proofs = proofs
         self.log = LOG
         self.now_ms = 0
         self.set_view = set_view
         self.connection = self._connect(config)
 
     def _connect(self, config: MasterConfig) -> V3MasterProtocol | LegacyMasterProtocol:
-        return V3MasterProtocol(config, lambda: self.set_view, SESSION, self.now_ms)
+        return V3MasterProtocol(
+            config, lambda: self.set_view, SESSION, self.now_ms, self.proofs
+        )
 
     def hear(self, *bodies: Body, epoch: int = EPOCH) -> list[MasterEffect]:
         """
@@ -240,7 +247,9 @@ class LegacyBench(Bench):
     """
 
     def _connect(self, config: MasterConfig) -> LegacyMasterProtocol:
-        return LegacyMasterProtocol(config, lambda: self.set_view, SESSION, self.now_ms)
+        return LegacyMasterProtocol(
+            config, lambda: self.set_view, SESSION, self.now_ms, self.proofs
+        )
 
     def say(self, *frames: LegacyHandshake | LegacyAck) -> list[MasterEffect]:
         """

@@ -42,6 +42,7 @@ class ScriptedController:
         agreed: the set.
         resigned: each epoch that was given up, and why.
         changed: every set that it agreed to.
+        told_epochs: each newer epoch that a slave told a master.
     """
 
     unheard: frozenset[int] = frozenset()
@@ -50,6 +51,7 @@ class ScriptedController:
         default_factory=queue.SimpleQueue
     )
     changed: queue.SimpleQueue[AgreedSet] = field(default_factory=queue.SimpleQueue)
+    told_epochs: queue.SimpleQueue[int] = field(default_factory=queue.SimpleQueue)
 
     def broker_ids(self) -> frozenset[int]:
         """
@@ -69,6 +71,12 @@ class ScriptedController:
         )
         self.changed.put(self.agreed)
         return self.agreed
+
+    def newer_epoch_told(self, epoch: int) -> None:
+        """
+        Notes it.
+        """
+        self.told_epochs.put(epoch)
 
     def resign(self, epoch: int, reason: str) -> None:
         """

@@ -39,7 +39,9 @@ def kill_while(root: Path, work: Callable[[ReplicaLog], object]) -> None:
     child = os.fork()
     if child == 0:
         try:
-            work(opened(root))
+            # Without the name the log would be closed before the kill.
+            log = opened(root)
+            work(log)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
     _, status = os.waitpid(child, 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from lib.values import replace
 from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
@@ -25,11 +26,13 @@ from pystore.ha.wire.codes import (
 )
 from pystore.ha.wire.frames import (
     Body,
+    Challenge,
     ConfirmTruncate,
     Frame,
     HandshakeMaster,
     HandshakeSlave,
     NextQueueOffset,
+    Proof,
     QueryEpoch,
     QueryQueues,
     ReturnEpoch,
@@ -50,6 +53,8 @@ MINIMUM = {
     FrameType.TRANSFER_ACK: 56,
     FrameType.QUERY_QUEUES: 16,
     FrameType.RETURN_QUEUES: 52,
+    FrameType.CHALLENGE: 56,
+    FrameType.PROOF: 40,
 }
 """Bytes of the shortest body of each type, its strings empty."""
 
@@ -82,6 +87,17 @@ fffffff9 00000000                                    -7 not master, no protocol
 00000000 00000000 00000001                           bit 0
 0006 683a39313231                                    h:9121
 000c 6120736c617665 20c3bc21 0a                      a slave ü! and a line end
+"""
+_CHALLENGE = """
+00000050 0000000a 0000018bcfe56800 0000000000000009  length 80, type, time, epoch
+123456789abcdef0                                     session
+a0a1a2a3a4a5a6a7a8a9aaabacadaeaf                     random bytes
+0f0e0d0c0b0a090807060504030201000f0e0d0c0b0a09080706050403020100
+"""
+_PROOF = """
+00000040 0000000b 0000018bcfe56800 0000000000000009  length 64, type, time, epoch
+123456789abcdef0                                     session
+0f0e0d0c0b0a090807060504030201000f0e0d0c0b0a09080706050403020100
 """
 _QUERY = """
 0000002c 00000003 0000018bcfe56800 0000000000000009  length 44, type, time, epoch
@@ -167,6 +183,13 @@ EXAMPLES: dict[str, tuple[Frame, bytes]] = {
                 version="pystore 1",
             ),
         ),
+        (
+            "challenge",
+            _CHALLENGE,
+            _MS,
+            Challenge(_SESSION, bytes(range(0xA0, 0xB0)), bytes(range(15, -1, -1)) * 2),
+        ),
+        ("proof", _PROOF, _MS, Proof(_SESSION, bytes(range(15, -1, -1)) * 2)),
         (
             "handshake of a master",
             _MASTER,
@@ -299,6 +322,15 @@ def _flags(kind: type[IntFlag]) -> st.SearchStrategy[Any]:
     return st.integers(0, sum(kind)).map(lambda bits: kind(bits & sum(kind)))
 
 
+_bits = st.binary(min_size=16, max_size=16)
+
+
+def _challenging(body: HandshakeSlave) -> st.SearchStrategy[HandshakeSlave]:
+    proves = bool(body.flags & SlaveFlag.PROVES)
+    found = _bits if proves else st.just(b"")
+    return found.map(lambda challenge: replace(body, challenge=challenge))
+
+
 _data = st.builds(
     TransferData, *(_i64,) * 6, _u32, _flags(DataFlag), st.binary(max_size=200)
 )
@@ -310,9 +342,11 @@ _bodies: tuple[st.SearchStrategy[Body], ...] = (
         *(_i64,) * 7,
         _i32,
         _flags(SlaveFlag),
-        st.binary(min_size=16, max_size=16),
+        _bits,
         *(_text,) * 4,
-    ),
+    ).flatmap(_challenging),
+    st.builds(Challenge, _i64, _bits, st.binary(min_size=32, max_size=32)),
+    st.builds(Proof, _i64, st.binary(min_size=32, max_size=32)),
     st.builds(
         HandshakeMaster,
         st.sampled_from(CheckResult),

@@ -66,6 +66,11 @@ class Controllers:
         """
         return AgreedSet(change.members, change.set_epoch + 1, change.candidates)
 
+    def newer_epoch_told(self, epoch: int) -> None:
+        """
+        No slave tells one.
+        """
+
     def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
         """
         As the gateway of a broker does.

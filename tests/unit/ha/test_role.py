@@ -266,23 +266,6 @@ class TestMaster:
             BeginMastership(5, SET, NO_LEASE),
         ]
 
-    def test_a_newer_epoch_of_a_peer_ends_it_without_a_promise(
-        self, stage: Stage
-    ) -> None:
-        """B6, B8: the controller gives epochs away; a peer only knows of one."""
-        stage.told(to_lead(4))
-        stage.machine.newer_epoch_seen(4)
-        assert stage.run() == []
-        stage.machine.newer_epoch_seen(9)
-
-        assert stage.run() == [
-            StopServing(4),
-            Resign(4, "stale epoch 4: a peer is at epoch 9"),
-        ]
-        assert stage.machine.role is Role.RESIGNED
-        assert stage.told(to_lead(4)) == []
-        assert stage.told(to_lead(5))[-1] == BeginMastership(5, SET, NO_LEASE)
-
     def test_a_failed_disk_ends_it(self, stage: Stage) -> None:
         """B9: but not the mastership of another epoch."""
         stage.told(to_lead(4))
@@ -349,7 +332,7 @@ class TestTable:
 
     def test_whatever_is_told_may_be_told_in_every_role(self) -> None:
         """Its sender does not know this epoch."""
-        outer = list(RoleEvent)[:7]
+        outer = list(RoleEvent)[:6]
         assert [] == [
             (role, event)
             for role in Role

@@ -169,22 +169,6 @@ def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
     assert future.wait(0).is_reached
 
 
-def test_a_step_down_ends_open_futures_for_good(log: CommitLog) -> None:
-    """B8: what was reached stays so; what a slave acks later counts for nothing."""
-    fixture = court_of_two(log)
-    reached = submit(fixture)
-    fixture.ack(2, 12, log.end_offset)
-    still = submit(fixture)
-    fixture.monitor.step_down(EPOCH + 1)
-    fixture.ack(2, 12, log.end_offset)
-
-    assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([reached, still])
-    for ack in Ack:
-        with pytest.raises(FencedError, match="the set is at epoch 4"):
-            submit(fixture, ack)
-    assert log.end_offset == still.appended.end
-
-
 def test_a_close_ends_open_futures_and_their_waiters(log: CommitLog) -> None:
     """Their answers need no open log any more."""
     fixture = court_of_two(log)

@@ -176,19 +176,6 @@ def test_a_synced_ack_syncs_first(log: CommitLog) -> None:
     assert log.writer.log.ends().synced_end >= end
 
 
-def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
-    """B8: and nothing is promised any more."""
-    fixture = InSyncFixture(log, 2)
-    end = fixture.append()
-    fixture.monitor.step_down(9)
-
-    assert (
-        fixture.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
-    )
-    with pytest.raises(FencedError, match="the set is at epoch 9"):
-        fixture.monitor.appends.check(Ack.LEADER)
-
-
 def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
     """Waiters and later appenders get the same answer."""
     fixture = InSyncFixture(log, 2)

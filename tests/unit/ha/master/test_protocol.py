@@ -272,7 +272,7 @@ def test_garbage_closes_the_link_and_claims_nothing(
         (Bench, b"\0\0\0\x17", "a frame of 23 bytes"),
         (Bench, b"\x80\0\0\0", "a frame of -2147483648 bytes"),
         (Bench, b"\0\x10\0\x01", "a frame of 1048577 bytes"),
-        (Bench, b"\0\0\0\x18\0\0\0\x0a", "a frame of the unknown type 10"),
+        (Bench, b"\0\0\0\x18\0\0\0\x0c", "a frame of the unknown type 12"),
         (Bench, b"GET / HTTP/1.1\r\n", "a frame of 1195725856 bytes"),
         (LegacyBench, b"\0\0\0\x03", "state 3"),
         (LegacyBench, b"\0\0\0\x01\0\x02\0\0" + bytes(8), "flags 2 and 0"),

@@ -23,6 +23,7 @@ from pystore.ha.wire.link_state import (
 SLAVE_ROWS = """
 CONNECTED       H . . .
 RECEIVED_HANDSHAKE . H . .
+RECEIVED_CHALLENGE . H . .
 RECEIVED_REFUSAL   . R R R
 RECEIVED_EPOCHS    . H . .
 RECEIVED_QUEUES    . H . .
@@ -39,6 +40,7 @@ SHUTDOWN        X X X X
 MASTER_ROWS = """
 ACCEPTED        H . . .
 RECEIVED_HANDSHAKE . H . .
+RECEIVED_PROOF     . H . .
 RECEIVED_QUERY     . H . .
 RECEIVED_TRUNCATE  . T . .
 RECEIVED_ACK       . . T S
