@@ -8,7 +8,7 @@
 /* docs/protocol.md, 1.1, 1.2 and 1.9. */
 enum {
   TYPE_DATA = 6,
-  TYPE_LAST = 9,
+  TYPE_LAST = 11,
   TYPE_UNKNOWN = 16,
   BODY_MIN = PS_DATA_HEAD - PS_FRAME_HEADER
 };

@@ -136,7 +136,7 @@ static void bytes_that_are_no_frame_are_refused_at_once(void) {
   CHECK(PS_OK, scan_one(23, 7, 3));
   CHECK(PS_E_CORRUPT, scan_one(64, 0, 8));
   CHECK(PS_OK, scan_one(64, 9, 8));
-  CHECK(PS_E_CORRUPT, scan_one(64, 10, 8));
+  CHECK(PS_E_CORRUPT, scan_one(64, 12, 8));
   CHECK(PS_E_CORRUPT, scan_one(64, 15, 8));
   CHECK(PS_E_CORRUPT, scan_one(64, -1, 8));
   CHECK(PS_OK, scan_one(64, 16, 64));
