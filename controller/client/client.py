@@ -252,13 +252,23 @@ class ControllerClient:
             frame: of the request.
 
         Raises:
+            UnavailableError: as `call_leader`.
+        """
+        return await self.call_leader(
+            RemotingCommand(RequestCode.VERIFY_REQUEST, body=frame)
+        )
+
+    async def call_leader(self, request: RemotingCommand) -> RemotingCommand:
+        """
+        Returns the leader's answer to a request.
+
+        Raises:
             UnavailableError: no controller leads, or it does not answer.
         """
         reason = await self._search.find()
         leader = self._search.leader
         if leader is None:
             raise UnavailableError(reason or "the leader was lost again")
-        request = RemotingCommand(RequestCode.VERIFY_REQUEST, body=frame)
         return await self._remoting.call(leader, request, self._timeout_ms)
 
     # -- internals --------------------------------------------------------------

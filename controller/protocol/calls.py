@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from pystore.access.mode import AccessMode
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NextBrokerId
@@ -170,6 +171,7 @@ class MasterInfo:
             none.
         ha_address: ``HOST:PORT`` where the master serves slaves; empty: unknown, as
             from RocketMQ's controllers.
+        links: how the controllers guard links; ``None``: they give no secrets.
     """
 
     master: Member | None = None
@@ -180,6 +182,7 @@ class MasterInfo:
     waits_for_lease: bool = False
     standing: LogStanding | None = None
     ha_address: str = ""
+    links: AccessMode | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from pystore.controller.protocol.set_extensions import (
     agreed_of,
     alter_set_fields,
     leadership_of,
+    links_of,
     refused_ids_of,
 )
 from pystore.errors import RemoteViolation
@@ -273,8 +274,9 @@ def _mastership(
     command: RemotingCommand, header: _MasterHeader, agreed: AgreedSet
 ) -> MasterInfo:
     epoch = header.master_epoch or 0
+    links = links_of(command.ext_fields)
     if header.master_broker_id is None:
-        return MasterInfo(None, "", epoch, agreed)
+        return MasterInfo(None, "", epoch, agreed, links=links)
     address = header.master_address or ""
     told = leadership_of(command.ext_fields, header.master_broker_id, address, epoch)
     return MasterInfo(
@@ -284,6 +286,7 @@ def _mastership(
         agreed,
         waits_for_lease=told.waits_for_lease,
         ha_address=told.ha_address,
+        links=links,
     )
 
 

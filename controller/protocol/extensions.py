@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pystore.access.roles import HANDED_OVER
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.log_end import UNTOLD, LogBegin, LogEnd
 from pystore.controller.model.replica import LogStanding
@@ -199,8 +200,6 @@ def lease_of(fields: Fields) -> LeaseGrant | None:
 
 # -- 1002: a master that asks for its successor --------------------------------
 
-_HANDED_OVER = "pystoreHandedOverEpoch"
-
 
 def handed_over_fields(handed_over: tuple[Incarnation, int] | None) -> dict[str, str]:
     """
@@ -209,7 +208,7 @@ def handed_over_fields(handed_over: tuple[Incarnation, int] | None) -> dict[str,
     if handed_over is None:
         return {}
     incarnation, epoch = handed_over
-    return {_INCARNATION_FIELD: incarnation.text, _HANDED_OVER: str(epoch)}
+    return {_INCARNATION_FIELD: incarnation.text, HANDED_OVER: str(epoch)}
 
 
 def handed_over_of(fields: Fields) -> tuple[Incarnation, int] | None:
@@ -220,7 +219,7 @@ def handed_over_of(fields: Fields) -> tuple[Incarnation, int] | None:
     Raises:
         MissingField: the extension is malformed.
     """
-    epoch = fields.get(_HANDED_OVER)
+    epoch = fields.get(HANDED_OVER)
     if epoch is None:
         return None
     if not _BROKER_ID.fullmatch(epoch):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pystore.access.mode import AccessMode
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.replies import MasterRecord
 from pystore.controller.protocol.extensions import (
@@ -34,11 +35,14 @@ __all__ = [
     "alter_set_of",
     "leadership_fields",
     "leadership_of",
+    "links_fields",
+    "links_of",
     "refused_ids_fields",
     "refused_ids_of",
 ]
 
 _BROKER_IDS = "pystoreBrokerIds"
+_LINKS = "pystoreLinks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,29 @@ def agreed_of(fields: Fields, broker_ids: frozenset[int], set_epoch: int) -> Agr
     """
     members, candidates = _members_of(fields, broker_ids)
     return AgreedSet(members, set_epoch, candidates)
+
+
+def links_fields(mode: AccessMode | None) -> dict[str, str]:
+    """
+    Returns how the controllers guard links, beside each master that is told; ``None``:
+    they give no secrets.
+    """
+    return {} if mode is None else {_LINKS: mode.value}
+
+
+def links_of(fields: Fields) -> AccessMode | None:
+    """
+    Returns how the controllers guard links; ``None``: they give no secrets, or are
+    RocketMQ's.
+
+    Raises:
+        MissingField: an unknown mode.
+    """
+    text = fields.get(_LINKS)
+    known = {one.value: one for one in AccessMode}
+    if text is not None and text not in known:
+        raise malformed(f"unknown mode {text[:32]!r}")
+    return None if text is None else known[text]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pystore.controller.model.limits import REQUEST_BYTES_MAX
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.protocol.cluster_id import cluster_id_fields
+from pystore.controller.protocol.set_extensions import links_fields
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.controller_events import log_event
@@ -306,6 +307,8 @@ class Controller:
         """
         context = self.context
         told = cluster_id_fields(context.cluster_id)
+        if self.users.keys is not None:
+            told |= links_fields(AccessMode(context.settings.now.authentication))
         request = replace(request, ext_fields={**request.ext_fields, **told})
         for beat in context.liveness.alive(notification.key, context.clock_ns()):
             connection = context.connections.get(beat.connection)

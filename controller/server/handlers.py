@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from pystore.access.gate import Gate
 from pystore.clocks import wall_ms
@@ -26,6 +27,7 @@ from pystore.controller.protocol.server_codec_answers import (
     replica_info_answer,
     sync_state_answer,
 )
+from pystore.controller.protocol.set_extensions import links_fields
 from pystore.controller.server.audit import AuditLog, order_of
 from pystore.controller.server.broker_sets import CommandOutcome, NotLeading
 from pystore.controller.server.cluster_check import ClusterCheck
@@ -36,6 +38,7 @@ from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
 from pystore.controller.server.heartbeat_answers import HeartbeatAnswers
 from pystore.controller.server.leadership import OtherControllers
+from pystore.controller.server.link_handlers import LinkHandlers
 from pystore.controller.server.new_cluster import NewCluster
 from pystore.controller.server.set_transfer import SetTransfer
 from pystore.controller.server.store_threads import CallKind
@@ -110,6 +113,7 @@ class Handlers:
         )
         self._sets = SetTransfer(context, new_cluster, self._leading)
         self._users = UserHandlers(context, users, self._leading, gate)
+        self._links = LinkHandlers(context, users, self._leading, gate)
 
     def table(self) -> Mapping[int, Handler]:
         """
@@ -128,6 +132,7 @@ class Handlers:
             RequestCode.EXPORT_SETS: self._sets.export,
             RequestCode.IMPORT_SET: self._sets.take,
         }
+        own[RequestCode.GET_LINK_SECRETS] = self._links.answer
         own |= self._users.table()
         own |= dict.fromkeys(COMMANDS, self._command)
         led = {code: self._cluster.checked(_refusing(one)) for code, one in own.items()}
@@ -172,7 +177,8 @@ class Handlers:
             peer.prefer()
         if register is not None:
             self._registered(names, register, peer, outcome)
-        return answer(asked.command, outcome.decision, outcome.state)
+        told = answer(asked.command, outcome.decision, outcome.state)
+        return self._with_links(told)
 
     def _may_register(self, names: SetKey, one: Register, peer: Connection) -> bool:
         number = self._numbers.get(peer, 0)
@@ -194,7 +200,16 @@ class Handlers:
         leader = self._leading()
         header = decode_fields(GetReplicaInfoRequest, request.ext_fields)
         names = self._named(leader, header.broker_name, peer)
-        return replica_info_answer(leader.sets.state(names))
+        return self._with_links(replica_info_answer(leader.sets.state(names)))
+
+    def _with_links(self, told: Reply) -> Reply:
+        """
+        Adds how links are guarded, which all brokers have to know with the master.
+        """
+        fields = links_fields(self._links.mode)
+        if not fields:
+            return told
+        return replace(told, ext_fields={**told.ext_fields, **fields})
 
     async def _sync_state(self, request: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()

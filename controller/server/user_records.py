@@ -107,6 +107,13 @@ class UserRecords:
         found[CONTROLLER_USER] = _controllers(keys)
         self.now = found
 
+    @property
+    def keys(self) -> KeyFile | None:
+        """
+        The key file as it was read last; ``None``: there is none.
+        """
+        return self._keys
+
     def own(self) -> Credentials | None:
         """
         Returns the credentials of the controllers; ``None``: there is no key file.

@@ -77,6 +77,17 @@ class Gate:
             return replace(request, user=found.name)
         return self._refused(peer.host, UNBOUND) or request
 
+    def signer(self, request: RemotingCommand) -> User | None:
+        """
+        Returns the user that signed a request, in each mode; ``None``: none did.
+        """
+        user = (self._users() or {}).get(request.ext_fields.get(ACCESS_KEY, ""))
+        if user is None or not any(
+            is_signed_by(request, secret) for secret in user.secrets
+        ):
+            return None
+        return user
+
     def verify(self, request: RemotingCommand, host: str) -> User | Reply | None:
         """
         Returns the user that signed a request to a broker, or the refusal; ``None``:
@@ -92,15 +103,12 @@ class Gate:
     def _judged(self, request: RemotingCommand, host: str) -> User | Reply | None:
         if self._mode() is AccessMode.OFF:
             return None
-        users = self._users()
-        if users is None:
+        if self._users() is None:
             return Reply(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_READ)
         if SIGNATURE not in request.ext_fields:
             return self._refused(host, _UNSIGNED)
-        user = users.get(request.ext_fields.get(ACCESS_KEY, ""))
-        if user is None or not any(
-            is_signed_by(request, secret) for secret in user.secrets
-        ):
+        user = self.signer(request)
+        if user is None:
             return self._refused(host, _UNVERIFIED)
         if not user.roles & roles_of(request):
             reason = f"user {user.name} has no role for request {request.code}"

@@ -16,7 +16,7 @@ from enum import Enum
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 
-__all__ = ["ROLES_OF_CODE", "UserRole", "roles_of"]
+__all__ = ["HANDED_OVER", "ROLES_OF_CODE", "UserRole", "roles_of"]
 
 
 class UserRole(Enum):
@@ -83,6 +83,7 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     RequestCode.READ_AUDIT: _OPERATORS,
     # Brokers.
     RequestCode.VERIFY_REQUEST: _BROKERS,
+    RequestCode.GET_LINK_SECRETS: _BROKERS,
     RequestCode.GET_BROKER_EPOCH_CACHE: _ALL,
     RequestCode.NOTIFY_BROKER_ROLE_CHANGED: _OPERATORS,
     RequestCode.HAND_OVER: _OPERATORS,
@@ -92,6 +93,9 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
 _NONE: AbstractSet[UserRole] = frozenset()
 _FALSE = "false"
 
+HANDED_OVER = "pystoreHandedOverEpoch"
+"""Of a master's request for its successor, which its process and epoch prove."""
+
 
 def roles_of(request: RemotingCommand) -> AbstractSet[UserRole]:
     """
@@ -99,6 +103,8 @@ def roles_of(request: RemotingCommand) -> AbstractSet[UserRole]:
     """
     is_order = request.ext_fields.get("designateElect", _FALSE).lower() != _FALSE
     if request.code == RequestCode.CONTROLLER_ELECT_MASTER and is_order:
-        # A broker asks for an election; only an operator says who is elected.
-        return _OPERATORS
+        # A broker asks for an election, and a master for its own successor; otherwise
+        # only an operator says who is elected.
+        is_handed_over = HANDED_OVER in request.ext_fields
+        return ROLES_OF_CODE[request.code] if is_handed_over else _OPERATORS
     return ROLES_OF_CODE.get(request.code, _NONE)

@@ -15,9 +15,8 @@ from pystore.access.signer import RequestSigner
 from pystore.broker.config import NodeConfig
 from pystore.broker.setting_texts import SettingTexts
 from pystore.errors import InvalidError
+from pystore.net.networks import Networks, parse_networks
 from pystore.net.tls import ClientTls, ServerTls, TlsConfig, TlsMode, tls_config
-from pystore.remoting.admission import Signs
-from pystore.remoting.connection import Connection
 from pystore.remoting.signature import Credentials
 
 __all__ = ["ACCESS_KEYS", "AccessSettings", "access_of"]
@@ -31,6 +30,7 @@ ACCESS_KEYS = (
     "tlsAuthorities",
     "tlsNeedsClient",
     "tlsClient",
+    "haUnproven",
 )
 """The names of these settings."""
 
@@ -45,11 +45,13 @@ class AccessSettings:
             none.
         tls: of its port, and of its connections if `is_tls_client`.
         is_tls_client: its connections to controllers and name servers speak TLS.
+        ha_unproven: slaves at these addresses may go without proofs.
     """
 
     credentials: Credentials | Path | None = None
     tls: TlsConfig = field(default_factory=TlsConfig)
     is_tls_client: bool = False
+    ha_unproven: Networks = ()
 
     def applied(self, config: NodeConfig, say: Callable[[str], object]) -> NodeConfig:
         """
@@ -63,21 +65,25 @@ class AccessSettings:
             InvalidError: others may read the credentials, or files do not fit.
             OSError: a file cannot be read.
         """
-        tls = self.tls
+        tls, own = self.tls, self._credentials(say)
         return replace(
             config,
-            signs=self._signs(say),
+            credentials=own,
+            ha_unproven=self.ha_unproven,
+            signs=None if own is None else RequestSigner(own).sign,
             client_tls=ClientTls(tls, say) if self.is_tls_client else None,
             server_tls=None if tls.mode is TlsMode.DISABLED else ServerTls(tls, say),
         )
 
-    def _signs(self, say: Callable[[str], object]) -> Signs[Connection] | None:
+    def _credentials(
+        self, say: Callable[[str], object]
+    ) -> Callable[[], Credentials] | None:
         own = self.credentials
         if own is None:
             return None
         if isinstance(own, Path):
-            return RequestSigner(CredentialsFile(own, say).now).sign
-        return RequestSigner(lambda: own).sign
+            return CredentialsFile(own, say).now
+        return lambda: own
 
 
 def access_of(texts: SettingTexts) -> AccessSettings:
@@ -99,7 +105,8 @@ def access_of(texts: SettingTexts) -> AccessSettings:
         # It does not know the file.
         raise InvalidError(f"{texts.where}: {error}") from error
     is_client = texts.flag("tlsClient", default=False)
-    return AccessSettings(_credentials(texts), tls, is_client)
+    unproven = parse_networks(texts.text("haUnproven", ""), texts.where)
+    return AccessSettings(_credentials(texts), tls, is_client, unproven)
 
 
 def _credentials(texts: SettingTexts) -> Credentials | Path | None:

@@ -15,10 +15,12 @@ from pystore.ha.config import ReplicaConfig
 from pystore.ha.insync.config import SetRules
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.net.address import parse_address
+from pystore.net.networks import Networks
 from pystore.net.tls import ClientTls, ServerTls
 from pystore.remoting.admission import Signs
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS
 from pystore.remoting.connection import Connection
+from pystore.remoting.signature import Credentials
 from pystore.store.retention import Retention
 
 __all__ = ["NodeConfig", "ha_address_of"]
@@ -48,6 +50,10 @@ class NodeConfig:
         is_from_last_file: an empty log begins with the master's last segment; RocketMQ:
             ``syncFromLastFile``. Such a replica is elected only unclean (B11).
         has_block_crc: as master, it sends slaves each block with a checksum.
+        credentials: returns those of this moment, with which it signs and opens what
+            controllers seal for it; ``None``: it has none.
+        ha_unproven: the addresses of slaves, or their networks, that may go without
+            proofs where these are required, as RocketMQ's have to.
         signs: signs each request to controllers and name servers; ``None``: nothing is
             signed.
         client_tls: of its connections to controllers and name servers; ``None``: plain
@@ -77,6 +83,8 @@ class NodeConfig:
     is_learner: bool = False
     is_from_last_file: bool = False
     has_block_crc: bool = False
+    credentials: Callable[[], Credentials] | None = field(default=None, repr=False)
+    ha_unproven: Networks = ()
     signs: Signs[Connection] | None = field(default=None, repr=False)
     client_tls: ClientTls | None = None
     server_tls: ServerTls | None = None

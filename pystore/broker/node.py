@@ -24,6 +24,7 @@ from pystore.access.remote_gate import RemoteGate
 from pystore.broker.config import NodeConfig, ha_address_of
 from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.heartbeats import HeartbeatSender
+from pystore.broker.link_guard import LinkGuardKeeper
 from pystore.broker.recovery_facts import recovery_of
 from pystore.broker.registrar import Registrar
 from pystore.broker.routes import RouteRegistration
@@ -132,6 +133,7 @@ class BrokerNode:
             say=say,
             tls=config.server_tls,
         )
+        self._links = LinkGuardKeeper(config, self._client, say)
         self._routes = RouteRegistration(config, say)
 
     async def __aenter__(self) -> BrokerNode:
@@ -293,6 +295,7 @@ class BrokerNode:
         place = replace(
             config.replica_config(done.identity.broker_id, self._say, self._on_event),
             is_registered=lambda: registrar.is_registered,
+            guard=self._links.now,
         )
         self.replica = Replica(log, place, self._gateway)
         self._heartbeats = HeartbeatSender(
@@ -305,6 +308,9 @@ class BrokerNode:
         self._beating = asyncio.create_task(self._heartbeats.run())
         async with asyncio.TaskGroup() as group:
             group.create_task(self._poll(registrar, done.identity))
+            group.create_task(
+                self._links.run(self.replica.me, self.replica.guard_changed)
+            )
             group.create_task(registrar.run(self._told))
             group.create_task(self._routes.run(self.replica, done.identity.broker_id))
             if self.config.retention is not None:
@@ -383,6 +389,7 @@ class BrokerNode:
         Takes who is master, from whichever answer or notice; the replica ignores what
         is older than what it knows.
         """
+        self._links.told(told)
         newest = self._newest
         if newest is None or told.master_epoch >= newest.master_epoch:
             self._newest = told

@@ -127,6 +127,7 @@ class RequestCode(IntEnum):
     LIST_USERS = 7113
     READ_AUDIT = 7114
     VERIFY_REQUEST = 7115
+    GET_LINK_SECRETS = 7116
     HAND_OVER = 7201
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "HandOverRequest",
     "HandOverResponse",
     "ImportSetRequest",
+    "LinkSecretsRequest",
     "ReadAuditRequest",
     "ReadmitBrokerRequest",
     "VerifyRequestResponse",
@@ -227,3 +228,21 @@ class VerifyRequestResponse:
 
     user: str = ""
     is_bound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSecretsRequest:
+    """
+    7116: a broker asks for the secrets of its links. The body of the answer is a JSON
+    list of sealed texts (`pystore.access.link_secrets`).
+
+    Attributes:
+        incarnation: of the process that asks.
+        nonce: random; the answer is sealed for it.
+    """
+
+    cluster_name: str
+    broker_name: str
+    broker_id: Int64
+    incarnation: str
+    nonce: str

@@ -4,6 +4,7 @@ A slave over a real socket that says what a test wants, frame by frame.
 
 from __future__ import annotations
 
+import socket
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +16,7 @@ from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Body, Frame, HandshakeMaster, TransferData
 from pystore.ha.wire.v3 import encode
 
-__all__ = ["RawSlave"]
+__all__ = ["RawSlave", "StrangerSlave"]
 
 
 class RawSlave:
@@ -149,3 +150,21 @@ class RawSlave:
             # Closed with unread bytes: closed all the same.
             return True
         return True
+
+
+class StrangerSlave(RawSlave):
+    """
+    A slave that knows the names of a set, and no secret.
+
+    Args:
+        address: ``HOST:PORT`` of the master.
+        **changes: to its handshake.
+    """
+
+    def __init__(self, address: str, **changes: Any) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=10)
+        self._data = bytearray()
+        self.session_id = 0
+        claims = {"end_offset": 0, "flushed_offset": 0, "last_epoch": -1, **changes}
+        self._shake = shake(**claims)

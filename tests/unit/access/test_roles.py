@@ -56,10 +56,17 @@ def test_who_is_elected_is_said_by_operators_only(text: str) -> None:
     assert {UserRole.OPERATOR} == roles_of(RemotingCommand(code, ext_fields=fields))
 
 
-@pytest.mark.parametrize("fields", [{}, {"designateElect": "false"}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"designateElect": "false"},
+        {"designateElect": "true", "pystoreHandedOverEpoch": "4"},
+    ],
+)
 def test_a_broker_asks_for_an_election(fields: dict[str, str]) -> None:
     """
-    As RocketMQ's do.
+    As RocketMQ's do; and a master for its own successor.
     """
     code = RequestCode.CONTROLLER_ELECT_MASTER
     assert UserRole.BROKER in roles_of(RemotingCommand(code, ext_fields=fields))
