@@ -17,6 +17,7 @@ from pystore.ha.master.config import MasterConfig
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.wire.proof import OPEN, LinkGuard
+from pystore.net.tls import ClientTls, ServerTls
 from pystore.replicaset import Incarnation, Member
 
 __all__ = ["ReplicaConfig"]
@@ -43,6 +44,8 @@ class ReplicaConfig:
         bytes_per_second: to one slave; 0: no limit.
         has_block_crc: as master, it sends each block with a checksum.
         guard: returns what this process knows about proofs of links at that moment.
+        server_tls: of its port as master; ``None``: plain bytes only.
+        client_tls: of its links to a master; ``None``: plain bytes.
         say: called with one line for the operator, of what is no event, from any
             thread.
         on_event: takes each event, in any thread; by default the logger
@@ -65,6 +68,8 @@ class ReplicaConfig:
     bytes_per_second: int = 0
     has_block_crc: bool = False
     guard: Callable[[], LinkGuard] = lambda: OPEN
+    server_tls: ServerTls | None = None
+    client_tls: ClientTls | None = None
     say: Callable[[str], object] = bool
     on_event: Callable[[Event], object] = log_node_event
     is_registered: Callable[[], bool] = lambda: True

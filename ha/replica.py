@@ -498,6 +498,7 @@ class Replica:
             host=config.host,
             port=config.port,
             guard=config.guard,
+            tls=config.server_tls,
             bytes_per_second=config.bytes_per_second,
         )
         # No append is admitted yet, so the lease of an earlier mastership is no risk.
@@ -531,6 +532,7 @@ class Replica:
             self._now_ms,
             tell=self._tell.of_peer("master", master_id, effect.address),
             pace=config.pace,
+            tls=config.client_tls,
         )
 
 

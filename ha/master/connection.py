@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pystore.events.node_teller import NodeTeller
     from pystore.ha.master.config import MasterConfig, SetView
     from pystore.ha.master.notifier import Notifier
+    from pystore.net.tls import ServerTls
 
 __all__ = ["LinkOwner", "SlaveConnectionThreads"]
 
@@ -73,6 +74,7 @@ class LinkOwner:
         close: ends the link of a session.
         tell: takes the events of a link.
         guard: returns what this master knows about proofs.
+        tls: of the port; ``None``: plain bytes only.
         bytes_per_second: to one slave; 0: no limit.
     """
 
@@ -89,6 +91,7 @@ class LinkOwner:
     close: Callable[[int, str], None]
     tell: NodeTeller
     guard: Callable[[], LinkGuard] = lambda: OPEN
+    tls: ServerTls | None = None
     bytes_per_second: int = 0
 
 
@@ -225,6 +228,8 @@ class SlaveConnectionThreads:
         """
         owner, wire = self._owner, self._wire
         try:
+            may_lack = owner.guard().may_lack(wire.host)
+            wire.begin_tls(owner.tls, owner.config.reply_ms, may_lack=may_lack)
             wire.patience_ms(owner.config.reply_ms)
             while True:
                 wire.receive()

@@ -42,6 +42,7 @@ from pystore.ha.wire.frames import NextQueueOffset
 from pystore.ha.wire.proof import CHALLENGE_BYTES, OPEN, LinkGuard
 from pystore.message.message import form_of
 from pystore.net.address import exposure_warning
+from pystore.net.tls import ServerTls
 from pystore.replicaset import AgreedSet, Member
 from pystore.store.queue_table import queues_at as counted_queues_at
 
@@ -88,6 +89,7 @@ class Mastership:
         host: where to listen.
         port: 0: any free port.
         guard: returns what this broker knows about proofs of links.
+        tls: of the port; ``None``: plain bytes only.
         bytes_per_second: to one slave; 0: no limit.
         links_max: with a session, all slaves together.
         handshakes_max: without one yet. When there are more, the address with the most
@@ -108,6 +110,7 @@ class Mastership:
     host: str = "127.0.0.1"
     port: int = 0
     guard: Callable[[], LinkGuard] = lambda: OPEN
+    tls: ServerTls | None = None
     bytes_per_second: int = 0
     links_max: int = 64
     handshakes_max: int = 64
@@ -208,6 +211,7 @@ class MasterService:
             close=self.close_session,
             tell=mastership.teller,
             guard=mastership.guard,
+            tls=mastership.tls,
             bytes_per_second=mastership.bytes_per_second,
         )
 

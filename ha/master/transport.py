@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,8 @@ from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
 from pystore.ha.master.effects import SendBlock
 from pystore.net.receiver import Receiver
+from pystore.net.tls import ServerTls, TlsMode
+from pystore.net.tls_channel import TLS_FIRST_BYTE, TlsChannel
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -105,7 +108,8 @@ class SlaveSocket:
         self._send_timeout_ms = send_timeout_ms
         self._now_ms = now_ms
         self._socket.settimeout(None)
-        self._receiver = Receiver(connected)
+        self._receiver: Receiver | TlsChannel = Receiver(connected)
+        self._tls: TlsChannel | None = None
         self.host, self.peer = _name(connected)
         self._buffer = bytearray(_BUFFER_BYTES)
         self._start = self._end = 0
@@ -211,6 +215,46 @@ class SlaveSocket:
             raise LinkLost("the slave closed the connection")
         self._end += size
 
+    def begin_tls(self, tls: ServerTls | None, timeout_ms: int, may_lack: bool) -> None:
+        """
+        Begins TLS, if the slave does: the first byte tells.
+
+        Args:
+            tls: of this port; ``None``: it speaks none.
+            timeout_ms: how long that may take.
+            may_lack: whether this slave may speak without TLS where that is required.
+
+        Raises:
+            LinkLost: no TLS, no whole handshake in time, or a certificate that is
+                refused.
+            OSError: the connection broke.
+        """
+        until_ms = self._now_ms() + timeout_ms
+        self.patience_ms(min(timeout_ms, SEND_SLICE_MS))
+
+        def check() -> None:
+            if self._now_ms() >= until_ms:
+                raise LinkLost("the slave did not begin in time")
+
+        while True:
+            try:
+                first = self._socket.recv(1, socket.MSG_PEEK)
+                break
+            except BlockingIOError:
+                # A slice of the wait has passed.
+                check()
+        if first == bytes([TLS_FIRST_BYTE]):
+            if tls is None:
+                raise LinkLost("the slave speaks TLS, and this port does not: tlsMode")
+            self._receiver = self._tls = TlsChannel(self._socket, tls.context())
+            try:
+                self._tls.handshake(check)
+            except ssl.SSLError as error:
+                # Such as a certificate of another authority.
+                raise LinkLost(f"no TLS with the slave: {error}") from error
+        elif tls is not None and tls.mode is TlsMode.ENFORCING and not may_lack:
+            raise LinkLost("the slave does not speak TLS, which this port requires")
+
     def patience_ms(self, timeout_ms: int) -> None:
         """
         Limits how long `receive` waits; 0: no limit.
@@ -245,7 +289,7 @@ class SlaveSocket:
             LinkLost: the peer is gone, or has not taken everything in time; or the
                 log no longer holds a block.
         """
-        pieces = self._rest + _all_pieces(frames, acquire)
+        pieces = self._rest + self._pieces(frames, acquire)
         self._rest = []
         total = sum(map(len, pieces))
         left = total
@@ -265,7 +309,7 @@ class SlaveSocket:
         Raises:
             LinkLost: as `send`, except for a peer that does not read.
         """
-        self._rest += _all_pieces(frames, acquire)
+        self._rest += self._pieces(frames, acquire)
         self._send_some(self._rest, socket.MSG_DONTWAIT)
         return not self._rest
 
@@ -275,6 +319,18 @@ class SlaveSocket:
         Whether `send_now` left something.
         """
         return bool(self._rest)
+
+    def _pieces(
+        self, frames: Iterable[bytes | SendBlock], acquire: Acquire
+    ) -> list[bytes | memoryview]:
+        pieces = _all_pieces(frames, acquire)
+        if self._tls is None:
+            return pieces
+        try:
+            return [self._tls.encrypt(pieces)]
+        except OSError as error:
+            # The slave ended TLS, or a file of the log cannot be read.
+            raise LinkBroken(f"TLS with the slave ended: {error}") from error
 
     def _send_some(self, pieces: list[bytes | memoryview], flags: int = 0) -> int:
         try:

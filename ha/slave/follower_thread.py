@@ -22,6 +22,7 @@ from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.transport import MasterStream, connect
 from pystore.ha.wire.proof import CHALLENGE_BYTES
 from pystore.net.address import parse_address
+from pystore.net.tls import ClientTls
 
 __all__ = ["FollowerThread"]
 
@@ -38,6 +39,7 @@ class FollowerThread:
         now_ms: a clock that never steps back.
         tell: takes the events of the link, and adds the master's name to them.
         pace: the waits between two links.
+        tls: of the links; ``None``: plain bytes.
 
     Attributes:
         problem: why it stopped following, or ``None``.
@@ -55,6 +57,7 @@ class FollowerThread:
         *,
         tell: Tell,
         pace: BackOffConfig,
+        tls: ClientTls | None = None,
     ) -> None:
         host, port = parse_address(address)
         self.problem: PystoreError | None = None
@@ -63,7 +66,7 @@ class FollowerThread:
         self._waking = waking = threading.Event()
 
         def dial() -> MasterStream:
-            return connect(host, port, stopping.is_set, now_ms)
+            return connect(host, port, stopping.is_set, now_ms, tls=tls)
 
         def pause(wait_ms: int) -> None:
             waking.wait(wait_ms / 1000)

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from pystore.ha.wire.codes import FRAME_BYTES_MAX
 from pystore.net.receiver import Receiver
+from pystore.net.tls import ClientTls
+from pystore.net.tls_channel import TlsChannel
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -63,7 +65,9 @@ def connect(
     port: int,
     is_stopping: Callable[[], bool],
     now_ms: Callable[[], int],
+    *,
     resolve: NameLookup = socket.getaddrinfo,
+    tls: ClientTls | None = None,
 ) -> MasterStream:
     """
     Opens a stream to the first address of the host that answers.
@@ -74,6 +78,7 @@ def connect(
         is_stopping: called at least every `SLICE_MS`.
         now_ms: a clock that never steps back.
         resolve: returns the addresses of a name; may take as long as it wants.
+        tls: of the stream; ``None``: plain bytes.
 
     Raises:
         StreamLost: no address or no answer within `CONNECT_MS`, or the follower stops.
@@ -84,6 +89,8 @@ def connect(
         stream = MasterStream(socket.socket(family, kind, protocol))
         try:
             stream.open(address, is_stopping, now_ms)
+            if tls is not None:
+                stream.begin_tls(tls, host, is_stopping, now_ms)
         except StreamLost as error:
             # The next address may answer; otherwise the last reason is reported.
             stream.close()
@@ -157,7 +164,8 @@ class MasterStream:
         self.received = 0
         self._socket = connected
         self._socket.settimeout(None)
-        self._receiver = Receiver(connected)
+        self._receiver: Receiver | TlsChannel = Receiver(connected)
+        self._tls: TlsChannel | None = None
         self._patience_ms = 0
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._end = 0
@@ -205,6 +213,36 @@ class MasterStream:
             if hasattr(socket, name):  # not on macOS
                 option = getattr(socket, name)
                 self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def begin_tls(
+        self,
+        tls: ClientTls,
+        host: str,
+        is_stopping: Callable[[], bool],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """
+        Begins TLS, for `connect`: the master has to show a certificate of this host.
+
+        Raises:
+            StreamLost: no TLS, or another certificate.
+        """
+        deadline_ms = now_ms() + CONNECT_MS
+        self._set_patience(SLICE_MS)
+
+        def check() -> None:
+            if is_stopping():
+                raise StreamLost("the follower stops")
+            if now_ms() >= deadline_ms:
+                raise StreamLost(f"no TLS within {CONNECT_MS // 1000} s")
+
+        try:
+            channel = TlsChannel(self._socket, tls.context(), host)
+            channel.handshake(check)
+        except (OSError, ValueError) as error:
+            # The master speaks no TLS, or its certificate is refused.
+            raise StreamLost(f"no TLS with the master: {error}") from error
+        self._receiver = self._tls = channel
 
     def close(self) -> None:
         """
@@ -301,6 +339,8 @@ class MasterStream:
         Raises:
             StreamLost: the peer is gone, or does not read.
         """
+        if self._tls is not None:
+            data = self._encrypted(data)
         if not self._unsent:
             data = data[self._send_some(data) :]
         if not data:
@@ -309,6 +349,14 @@ class MasterStream:
         self._flush()
         if len(self._unsent) > _UNSENT_BYTES_MAX:
             raise StreamLost("the master does not read what is sent to it")
+
+    def _encrypted(self, data: bytes) -> bytes:
+        assert self._tls is not None
+        try:
+            return self._tls.encrypt([data])
+        except OSError as error:
+            # The master ended TLS.
+            raise StreamLost(f"TLS with the master ended: {error}") from error
 
     def _flush(self) -> None:
         while self._unsent:

@@ -56,9 +56,9 @@ class NodeConfig:
             proofs where these are required, as RocketMQ's have to.
         signs: signs each request to controllers and name servers; ``None``: nothing is
             signed.
-        client_tls: of its connections to controllers and name servers; ``None``: plain
-            bytes.
-        server_tls: of the port at `address`; ``None``: plain bytes.
+        client_tls: of its connections to controllers, name servers and its master;
+            ``None``: plain bytes.
+        server_tls: of its ports, for clients and for slaves; ``None``: plain bytes.
         pace: the waits between two links to a master.
         retention: which segments are deleted; ``None``: none.
         retain_ms: between two looks for them.
@@ -127,6 +127,8 @@ class NodeConfig:
             is_learner=self.is_learner,
             is_from_last_file=self.is_from_last_file,
             has_block_crc=self.has_block_crc,
+            server_tls=self.server_tls,
+            client_tls=self.client_tls,
             pace=self.pace,
             say=say,
             on_event=on_event,

@@ -12,6 +12,7 @@ Source: RFC 8446; docs/security.md, *TLS*.
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -109,7 +110,7 @@ Mark = tuple[tuple[int, int, int], ...]
 
 class _Contexts:
     """
-    A context that is made again when one of its files changes. One thread.
+    A context that is made again when one of its files changes. Any thread.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class _Contexts:
         self._make = make
         self._say = say
         self._said = ""
+        self._lock = threading.Lock()
         self._seen = self._mark()
         self._now = self._made()
 
@@ -129,18 +131,19 @@ class _Contexts:
         """
         Returns the context of the files as they are, or as they were last whole.
         """
-        try:
-            seen = self._mark()
-            if seen != self._seen:
-                self._now = self._made()
-                self._seen, self._said = seen, ""
-        except (InvalidError, OSError) as error:
-            # They are being replaced, one after another.
-            line = f"the former certificates stay in use: {error}"
-            if line != self._said:
-                self._said = line
-                self._say(line)
-        return self._now
+        with self._lock:
+            try:
+                seen = self._mark()
+                if seen != self._seen:
+                    self._now = self._made()
+                    self._seen, self._said = seen, ""
+            except (InvalidError, OSError) as error:
+                # They are being replaced, one after another.
+                line = f"the former certificates stay in use: {error}"
+                if line != self._said:
+                    self._said = line
+                    self._say(line)
+            return self._now
 
     def _made(self) -> ssl.SSLContext:
         try:
@@ -163,7 +166,7 @@ class _Contexts:
 
 class ServerTls:
     """
-    The context of a server. One thread.
+    The context of a server. Any thread.
 
     Args:
         config: with certificate and key.
@@ -187,7 +190,7 @@ class ServerTls:
 
 class ClientTls:
     """
-    The context of a client. One thread.
+    The context of a client. Any thread.
 
     Args:
         config: with authorities; without them those of the system are taken.

@@ -236,7 +236,7 @@ def test_a_name_that_resolves_slowly_does_not_hold_a_stop(
         slow_resolver() as resolve,
         pytest.raises(StreamLost, match="the follower stops"),
     ):
-        connect("a.name", 1, lambda: True, Clock(), resolve)
+        connect("a.name", 1, lambda: True, Clock(), resolve=resolve)
 
 
 def test_a_name_that_does_not_resolve_is_given_up_after_five_seconds(
@@ -251,7 +251,7 @@ def test_a_name_that_does_not_resolve_is_given_up_after_five_seconds(
         slow_resolver() as resolve,
         pytest.raises(StreamLost, match=r"a\.name: the name was not resolved within 5"),
     ):
-        connect("a.name", 1, lambda: False, clock, resolve)
+        connect("a.name", 1, lambda: False, clock, resolve=resolve)
 
     assert 5000 <= clock.now_ms <= 8000
 
@@ -266,7 +266,7 @@ def test_an_address_is_not_resolved() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        connect("127.0.0.1", port, lambda: False, Clock(), resolve).close()
+        connect("127.0.0.1", port, lambda: False, Clock(), resolve=resolve).close()
 
 
 def test_a_name_that_is_none_is_said() -> None:
