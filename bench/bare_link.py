@@ -1,5 +1,6 @@
 """
-The limit of a catch-up: ``sendfile``, ``recv``, ``pwrite``, and nothing else.
+The limit of a catch-up: ``sendfile``, ``recv``, ``pwrite``, and nothing else; over TLS
+``sendall`` from a mapping of the file.
 
 Usage: bare_link.py NEW_FOLDER PIECE_BYTES SEGMENT END_OFFSET COMMITLOG; prints the
 seconds from the connection to the last write. Files are allocated as a store's are,
@@ -10,9 +11,13 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import sys
 import time
+from mmap import PROT_READ, mmap
 from pathlib import Path
+
+from tls_files import client_tls, server_tls
 
 __all__ = ["PIECES"]
 
@@ -31,6 +36,21 @@ def _send(connected: socket.socket, source: Path, piece: int, end: int) -> None:
                 at += os.sendfile(connected.fileno(), file.fileno(), at, count)
         sent += size
     connected.shutdown(socket.SHUT_WR)
+
+
+def _send_encrypted(
+    connected: ssl.SSLSocket, source: Path, piece: int, end: int
+) -> None:
+    sent = 0
+    for path in sorted(source.iterdir()):
+        size = min(path.stat().st_size, end - sent)
+        with path.open("rb") as file, mmap(file.fileno(), 0, prot=PROT_READ) as whole:
+            view = memoryview(whole)[:size]
+            for at in range(0, size, piece):
+                connected.sendall(view[at : at + piece])
+            view.release()
+        sent += size
+    connected.unwrap()
 
 
 def _receive(
@@ -59,11 +79,24 @@ def main() -> None:
         sender = os.fork()
         if not sender:
             connected, _ = listener.accept()
-            _send(connected, Path(sys.argv[5]), piece, end)
+            server, source = server_tls(), Path(sys.argv[5])
+            if server is None:
+                _send(connected, source, piece, end)
+            else:
+                context = server.context()
+                with context.wrap_socket(connected, server_side=True) as secured:
+                    _send_encrypted(secured, source, piece, end)
             os._exit(0)
         start = time.perf_counter()
+        client = client_tls()
         with socket.create_connection(address) as connected:
-            _receive(connected, folder, piece, segment, end)
+            if client is None:
+                _receive(connected, folder, piece, segment, end)
+            else:
+                context = client.context()
+                secured = context.wrap_socket(connected, server_hostname=address[0])
+                _receive(secured, folder, piece, segment, end)
+                secured.unwrap()
         taken = time.perf_counter() - start
         os.waitpid(sender, 0)
     print(taken)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from child import serve
 from load import Load
 from machine import anonymous_bytes
+from tls_files import server_tls
 from writers import WAYS
 
 from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
@@ -57,6 +58,7 @@ class Master:
             agreed=self._agreed,
             broker_ids=lambda: frozenset(range(1, 2 + _SLAVES_MAX)),
             ask=self._agree,
+            tls=server_tls(),
         )
         self._service = MasterService(self._log, ship)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from child import serve
 from machine import Growth
 from master_child import EPOCH
+from tls_files import client_tls
 
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.config import SlaveConfig
@@ -46,6 +47,7 @@ class Slave:
 
     def __init__(self, root: Path, segment: int, broker_id: int) -> None:
         self.log = ReplicaLog(root, segment_size=segment)
+        self._tls = client_tls()
         own = self.log.incarnation
         self._config = SlaveConfig(
             "c",
@@ -83,7 +85,7 @@ class Slave:
 
     def _dial(self, address: tuple[str, int]) -> MasterStream:
         self.dialled = time.monotonic()
-        return connect(*address, self._stopping.is_set, _now_ms)
+        return connect(*address, self._stopping.is_set, _now_ms, tls=self._tls)
 
     def _turn(self) -> None:
         if self._is_there.is_set():

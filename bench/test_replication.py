@@ -20,6 +20,7 @@ from child import Child
 from contest import Contender, Contest, Figure, Timed, measure, ratios
 from machine import load
 from table import Table
+from tls_files import VARIABLE, make_files
 
 if TYPE_CHECKING:
     from conftest import Sizes
@@ -109,6 +110,36 @@ def test_a_slave_catches_up(
         least,
         ratios(taken["bare link"], taken["pystore"]),
         {"best piece": f"{best_piece // _KIB} KiB", **values},
+    )
+
+
+@pytest.mark.benchmark(group="catch-up over TLS")
+def test_a_slave_catches_up_over_tls(
+    contest: Contest,
+    folder: Callable[[], Path],
+    backlog: Backlog,
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Timed as without TLS. The limit is the standard library's `ssl` over one socket.
+    """
+    files = folder() / "tls"
+    make_files(files)
+    monkeypatch.setenv(VARIABLE, str(files))
+    limits = {"bare ssl": bare_link(folder, backlog, BLOCK)}
+
+    taken = contest.hold(catch_up(folder, backlog, BLOCK), limits)
+
+    values = {
+        name: f"{seconds.scaled(backlog.end_offset / 1e9).median:.2f} GB/s"
+        for name, seconds in taken.items()
+    }
+    table.at_least(
+        "catch-up over TLS, of a bare `ssl` pipe",
+        0.70,
+        ratios(taken["bare ssl"], taken["pystore"]),
+        values,
     )
 
 

@@ -20,7 +20,7 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
     HandshakeSlave,
-    Proof,
+    LinkProof,
 )
 from pystore.ha.wire.proof import (
     CHALLENGE_BYTES,
@@ -127,7 +127,9 @@ class SlaveProofs:
         proof = proof_of(secret, Prover.MASTER, session_id, self._challenge, raw)
         return Challenge(session_id, self._challenge, proof)
 
-    def take(self, body: Proof, session_id: int) -> tuple[HandshakeSlave, int] | None:
+    def take(
+        self, body: LinkProof, session_id: int
+    ) -> tuple[HandshakeSlave, int] | None:
         """
         Returns the handshake that the slave has proven, and the epoch of its frame;
         ``None``: the proof is another one.

@@ -48,7 +48,7 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
     HandshakeSlave,
-    Proof,
+    LinkProof,
     QueryEpoch,
     QueryQueues,
     TransferAck,
@@ -121,7 +121,7 @@ class V3MasterProtocol(AcceptedLink):
         if isinstance(body, HandshakeSlave):
             raw = bytes(data[:size])
             self._take_handshake(frame.epoch, body, raw, log, now_ms)
-        elif isinstance(body, Proof):
+        elif isinstance(body, LinkProof):
             self._take_proof(body, log, now_ms)
         elif isinstance(body, QueryEpoch | QueryQueues | ConfirmTruncate | TransferAck):
             self._take_of_session(frame.epoch, body, log, now_ms)
@@ -144,7 +144,7 @@ class V3MasterProtocol(AcceptedLink):
         else:
             self._admit(epoch, body, log, now_ms)
 
-    def _take_proof(self, body: Proof, log: MasterLog, now_ms: int) -> None:
+    def _take_proof(self, body: LinkProof, log: MasterLog, now_ms: int) -> None:
         self._receive_event(LinkEvent.RECEIVED_PROOF)
         proven = self._proofs.take(body, self.session_id)
         if proven is None:

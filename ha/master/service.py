@@ -5,12 +5,11 @@ One service is one mastership: one epoch, over one open log. Callers append with
 `append` or `submit`, and wait for replicas with `wait`. Another epoch is another
 service; the old one is closed first, so every slave starts a new session (RMQ-K.3).
 
-The protocols have neither encryption nor passwords: any host that reaches the port can
-read the log and acknowledge it. So the default is to listen on this machine only; for
-any other address the service logs a warning.
+Without TLS any host on the way can read what is sent. So the default is to listen on
+this machine only; for any other address the service then logs a warning.
 
 Rules: docs/replication.md, docs/in-sync.md; RMQ-K.3, RMQ-R95, RMQ-R194, RMQ-R217;
-B13.
+B13, B16.
 """
 
 from __future__ import annotations
@@ -230,7 +229,7 @@ class MasterService:
             "replication",
             "a stranger can read the log and acknowledge it",
         )
-        if warning is not None:
+        if warning is not None and self._mastership.tls is None:
             self._mastership.say(warning)
         return listener
 

@@ -83,6 +83,18 @@ class ConsistentPoint:
         """
         return self.outcome in _PLACED
 
+    def refused(self, reason: str) -> ConsistentPoint:
+        """
+        Returns what the slave tells after its own log refused the cut or the wipe.
+        """
+        what = "emptied" if self.is_wiped else f"cut at offset {self.cut}"
+        return ConsistentPoint(
+            TruncateOutcome.REFUSED,
+            self.epoch,
+            self.point,
+            reason=f"the log could not be {what}: {reason}",
+        )
+
     def confirmed(
         self, session_id: int, end_offset: int, flags: TruncateFlag
     ) -> ConfirmTruncate:

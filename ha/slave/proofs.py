@@ -10,7 +10,7 @@ import hmac
 
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.wire.frames import Challenge, HandshakeMaster, Proof
+from pystore.ha.wire.frames import Challenge, HandshakeMaster, LinkProof
 from pystore.ha.wire.proof import Prover, proof_of
 
 __all__ = ["MasterProofs"]
@@ -64,7 +64,7 @@ class MasterProofs:
         """
         self._handshake = handshake
 
-    def answer(self, body: Challenge) -> Proof | None:
+    def answer(self, body: Challenge) -> LinkProof | None:
         """
         Returns the slave's proof; ``None``: that of the master is not right, so it gets
         none.
@@ -80,7 +80,7 @@ class MasterProofs:
             return None
         self._session_id = body.session_id
         proof = proof_of(self._secret, Prover.SLAVE, *asked)
-        return Proof(body.session_id, proof)
+        return LinkProof(body.session_id, proof)
 
     def check(self, body: HandshakeMaster) -> None:
         """

@@ -11,8 +11,6 @@ Source: docs/protocol.md (RMQ-K.3).
 
 from __future__ import annotations
 
-from enum import Enum
-
 from pystore.core.frame_step import FrameLabel, SteppedFrame
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.acks import (
@@ -38,6 +36,7 @@ from pystore.ha.slave.effects import (
 )
 from pystore.ha.slave.epoch_query import EpochPages
 from pystore.ha.slave.epoch_start import new_epoch_of_block
+from pystore.ha.slave.frame_checks import LinkPhase, check_place, expect
 from pystore.ha.slave.handshake import event_of, refusal_effect, slave_handshake
 from pystore.ha.slave.proofs import MasterProofs
 from pystore.ha.slave.protocol import MasterLink
@@ -79,17 +78,6 @@ _SUSPENDED, _ACK_NOW = int(DataFlag.SUSPENDED), int(DataFlag.ACK_NOW)
 _NO_FLAG = AckFlag(0)
 
 
-class _Phase(Enum):
-    # What the slave waits for: from the master, or from its own log.
-    HANDSHAKE = "the answer to the handshake"
-    PROMISE = "the promised epoch on disk"
-    EPOCHS = "a page of epochs"
-    CUT = "the cut on disk"
-    QUEUES = "a page of queue offsets"
-    BEGIN = "the begin of its log on disk"
-    DATA = "data"
-
-
 class V3SlaveProtocol(MasterLink):
     """
     One v3 link to a master. Satisfies `pystore.ha.slave.effects.SlaveProtocol`.
@@ -105,7 +93,7 @@ class V3SlaveProtocol(MasterLink):
         super().__init__(config)
         self._challenge = challenge
         self._proofs = MasterProofs(config, challenge)
-        self._phase = _Phase.HANDSHAKE
+        self._phase = LinkPhase.HANDSHAKE
         self._epoch = config.known_epoch
         self._session: HandshakeMaster | None = None
         self._has_crc = False
@@ -121,7 +109,7 @@ class V3SlaveProtocol(MasterLink):
     # -- the handshake -----------------------------------------------------
 
     def _start_handshake(self, now_ms: int) -> None:
-        self._phase, self._session, self._last_data = _Phase.HANDSHAKE, None, None
+        self._phase, self._session, self._last_data = LinkPhase.HANDSHAKE, None, None
         self._epoch = self._config.known_epoch
         self._pages, self._queues = EpochPages(), QueuePages()
         self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
@@ -216,10 +204,7 @@ class V3SlaveProtocol(MasterLink):
         if refusal is not None:
             self._close(refusal.reason, refusal.retry, refusal.redirect)
             return
-        if self._phase is not _Phase.HANDSHAKE:
-            raise RemoteViolation(
-                f"a handshake, and the slave waits for {self._phase.value}"
-            )
+        expect(self._phase, LinkPhase.HANDSHAKE, "a handshake")
         if frame.epoch < self._highest_epoch:
             self._stale(frame.epoch)
             return
@@ -228,26 +213,23 @@ class V3SlaveProtocol(MasterLink):
         self._master_end = body.end_offset
         self._clocks.heartbeat_ms = body.heartbeat_ms
         self._clocks.housekeeping_ms = body.housekeeping_ms
-        self._phase = _Phase.PROMISE
+        self._phase = LinkPhase.PROMISE
         if not self._promise(frame.epoch):
             self._query(now_ms)
 
     def _query(self, now_ms: int) -> None:
-        self._phase = _Phase.EPOCHS
+        self._phase = LinkPhase.EPOCHS
         self._send_frame(QueryEpoch(self._session_id, self._pages.next_epoch), now_ms)
         self._await_reply(now_ms)
 
     def _take_epochs(self, body: ReturnEpoch, now_ms: int) -> None:
         self._move(LinkEvent.RECEIVED_EPOCHS)
-        if self._phase is not _Phase.EPOCHS:
-            raise RemoteViolation(
-                f"epochs, and the slave waits for {self._phase.value}"
-            )
+        expect(self._phase, LinkPhase.EPOCHS, "epochs")
         self._pages.add(body)
         if not self._pages.is_whole:
             self._query(now_ms)
             return
-        self._phase = _Phase.CUT
+        self._phase = LinkPhase.CUT
         history = self._pages.history(self._epoch)
         self._consistent_point = find_consistent_point(
             self._log, history, may_wipe=self._config.may_wipe()
@@ -277,19 +259,16 @@ class V3SlaveProtocol(MasterLink):
             self._confirm_truncate(now_ms)
 
     def _query_queues(self, now_ms: int) -> None:
-        self._phase = _Phase.QUEUES
+        self._phase = LinkPhase.QUEUES
         self._send_frame(QueryQueues(self._session_id, self._queues.first), now_ms)
         self._await_reply(now_ms)
 
     def _take_queues(self, body: ReturnQueues, now_ms: int) -> None:
         self._move(LinkEvent.RECEIVED_QUEUES)
-        if self._phase is not _Phase.QUEUES:
-            raise RemoteViolation(
-                f"queue offsets, and the slave waits for {self._phase.value}"
-            )
+        expect(self._phase, LinkPhase.QUEUES, "queue offsets")
         self._queues.add(body, self._log.segment_size)
         if self._queues.is_whole:
-            self._phase = _Phase.BEGIN
+            self._phase = LinkPhase.BEGIN
             self._add_effect(self._queues.begin())
         else:
             self._query_queues(now_ms)
@@ -300,7 +279,7 @@ class V3SlaveProtocol(MasterLink):
         flags |= TruncateFlag.START_SUSPENDED if self._is_suspended else TruncateFlag(0)
         self._send_frame(found.confirmed(self._session_id, end, flags), now_ms)
         if found.is_placed:
-            self._phase = _Phase.DATA
+            self._phase = LinkPhase.DATA
             self._await_reply(now_ms, max(REPLY_MS, self._clocks.heartbeat_ms))
         else:
             self._close(found.reason, Retry.OPERATOR)
@@ -309,12 +288,11 @@ class V3SlaveProtocol(MasterLink):
 
     def _take_data(self, run: FrameRun, now_ms: int, *, is_sound: bool) -> None:
         frame, body = run.frame, run.body
-        if self._phase is not _Phase.DATA:
-            raise RemoteViolation(f"data, and the slave waits for {self._phase.value}")
+        expect(self._phase, LinkPhase.DATA, "data")
         if self._is_flowing:
             self._move(LinkEvent.RECEIVED_DATA)
         else:
-            self._check_place(body)  # it must begin at the confirmed offset
+            check_place(self._log, body)  # it must begin at the confirmed offset
             self._begin_flow(now_ms)
         self._apply_suspension(body)
         if not is_sound:
@@ -326,7 +304,7 @@ class V3SlaveProtocol(MasterLink):
             )
             return
         try:
-            self._check_place(body)
+            check_place(self._log, body)
             has_bytes, entry = len(body.block) > 0, None
             if has_bytes:
                 entry = new_epoch_of_block(self._log, body, self._epoch)
@@ -342,25 +320,10 @@ class V3SlaveProtocol(MasterLink):
         else:
             self._ack_if_asked(now_ms)
 
-    def _check_place(self, body: TransferData) -> None:
-        log = self._log
-        if body.offset + len(body.block) > body.end_offset:
-            raise RemoteViolation(
-                f"a block of offsets {body.offset} to {body.offset + len(body.block)} "
-                f"of a log that ends at offset {body.end_offset}"
-            )
-        if body.offset != log.received_offset:
-            raise RemoteViolation(
-                f"the block begins at offset {body.offset}, and the log ends at offset "
-                f"{log.received_offset}"
-            )
-
     def _apply_suspension(self, body: TransferData) -> None:
-        is_suspended = bool(int(body.flags) & _SUSPENDED)
-        if is_suspended and len(body.block):
-            raise RemoteViolation(
-                f"a block of {len(body.block)} bytes in a suspended session"
-            )
+        is_suspended, size = bool(int(body.flags) & _SUSPENDED), len(body.block)
+        if is_suspended and size:
+            raise RemoteViolation(f"a block of {size} bytes in a suspended session")
         if is_suspended and self._state is State.TRANSFER:
             self._move(LinkEvent.SUSPEND)
         elif not is_suspended and self._state is State.SUSPEND:
@@ -455,15 +418,7 @@ class V3SlaveProtocol(MasterLink):
             )
             return
         if isinstance(effect, Cut | Wipe):
-            found = self._consistent_point
-            self._consistent_point = ConsistentPoint(
-                TruncateOutcome.REFUSED,
-                found.epoch,
-                found.point,
-                reason=f"the log could not be cut at offset {found.cut}: {reason}"
-                if isinstance(effect, Cut)
-                else f"the log could not be emptied: {reason}",
-            )
+            self._consistent_point = self._consistent_point.refused(reason)
             self._confirm_truncate(now_ms)
             return
         self._close(f"{type(effect).__name__}: {reason}", Retry.OPERATOR)

@@ -33,7 +33,7 @@ __all__ = [
     "Frame",
     "HandshakeMaster",
     "HandshakeSlave",
-    "Proof",
+    "LinkProof",
     "QueryEpoch",
     "ReturnEpoch",
     "TransferAck",
@@ -142,7 +142,7 @@ class Challenge:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class LinkProof:
     """
     Type 11: the slave's proof.
 
@@ -324,7 +324,7 @@ Body = (
     HandshakeSlave
     | HandshakeMaster
     | Challenge
-    | Proof
+    | LinkProof
     | QueryEpoch
     | ReturnEpoch
     | QueryQueues

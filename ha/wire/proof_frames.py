@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from pystore.errors import InvalidError
-from pystore.ha.wire.frames import Challenge, Proof
+from pystore.ha.wire.frames import Challenge, LinkProof
 from pystore.ha.wire.proof import CHALLENGE_BYTES, PROOF_BYTES
 
 __all__ = [
@@ -47,7 +47,7 @@ def decode_challenge(payload: memoryview) -> Challenge:
     return Challenge(*_CHALLENGE.unpack_from(payload))
 
 
-def encode_proof(body: Proof) -> bytes:
+def encode_proof(body: LinkProof) -> bytes:
     """
     Returns the body of PROOF.
 
@@ -59,11 +59,11 @@ def encode_proof(body: Proof) -> bytes:
     return _PROOF.pack(body.session_id, body.proof)
 
 
-def decode_proof(payload: memoryview) -> Proof:
+def decode_proof(payload: memoryview) -> LinkProof:
     """
     Returns the body of PROOF.
 
     Raises:
         struct.error: it is too short.
     """
-    return Proof(*_PROOF.unpack_from(payload))
+    return LinkProof(*_PROOF.unpack_from(payload))

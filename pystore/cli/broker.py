@@ -26,6 +26,7 @@ from pystore.broker.settings import (
 )
 from pystore.cli.append import AckCount
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
+from pystore.cli.lib.exposure import Listener, exposed_lines, insecure_option
 from pystore.cli.lib.group import CommandGroup, json_option
 from pystore.cli.lib.interrupt import interruptible
 from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
@@ -36,6 +37,8 @@ from pystore.fs.toml_file import read_toml_text
 from pystore.ha.insync.ack import Ack
 from pystore.message.lines import Strings, read_lines
 from pystore.message.message import Message
+from pystore.net.address import parse_address
+from pystore.net.tls import TlsMode
 from pystore.rocketmq.properties_file import read_properties_file
 from pystore.text import count_text
 
@@ -65,10 +68,16 @@ Example: is the node master, and who is in sync?
     metavar="FILE",
     help="TOML, or RocketMQ's broker.conf.",
 )
+@insecure_option
 @log_format_option
 @click.pass_context
 def broker(
-    context: click.Context, /, config: Path | None, **options: str | None
+    context: click.Context,
+    /,
+    config: Path | None,
+    *,
+    insecure: bool,
+    **options: str | None,
 ) -> int:
     """
     Run the broker nodes of a configuration file: each is a replica of one broker set,
@@ -79,9 +88,10 @@ def broker(
     ask running nodes over their control socket.
     """
     if context.invoked_subcommand is not None:
-        if config is not None or options["logFormat"]:
+        if config is not None or options["logFormat"] or insecure:
             raise click.UsageError(
-                "-c is for running, as --log-format is: leave the other command out"
+                "-c is for running, as --log-format and --insecure are: leave the "
+                "other command out"
             )
         return DONE
     if config is None:
@@ -91,9 +101,10 @@ def broker(
     except InvalidError as error:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
+    exposed = exposed_lines(map(_listener, host_config.nodes), insecure=insecure)
     allow_files()
     with LogLines(line_format(options["logFormat"] or host_config.log_format)) as lines:
-        for line in host_config.said:
+        for line in (*exposed, *host_config.said):
             lines.say(line)
         host = BrokerHost(host_config, lines.say, lines.tell)
         code = run_until_signal(host.run(_ready))
@@ -104,6 +115,16 @@ def _read_config(path: Path) -> HostConfig:
     if path.suffix == ".toml":
         return host_of_toml(read_toml_text(path), str(path))
     return host_of_properties(read_properties_file(path), str(path))
+
+
+def _listener(node: NodeSettings) -> Listener:
+    host, port = parse_address(node.config.address)
+    needs = []
+    if node.access.credentials is None:
+        needs.append("credentialsFile")
+    if node.access.tls.mode is TlsMode.DISABLED:
+        needs.append("tlsMode")
+    return Listener(f"broker {node.name}", host, port, tuple(needs))
 
 
 def _ready(node: NodeSettings) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
+from pystore.cli.lib.exposure import Listener, exposed_lines, insecure_option
 from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
 from pystore.cli.lib.service import allow_files, many_peers, run_until_signal
 from pystore.controller.server.config import (
@@ -24,6 +26,7 @@ from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
 from pystore.fs.toml_file import read_toml_text
+from pystore.net.tls import TlsMode
 from pystore.rocketmq.properties_file import read_properties_file
 
 __all__ = ["controller"]
@@ -81,8 +84,9 @@ Example: with the name server of brokers and clients
     default=None,
     help="Begin a new cluster in empty records, though brokers with ids are there.",
 )
+@insecure_option
 @log_format_option
-def controller(config: Path | None, **options: str | None) -> int:
+def controller(config: Path | None, *, insecure: bool, **options: str | None) -> int:
     """
     Allocate broker ids, elect masters, and keep the SyncStateSets. Brokers may be
     RocketMQ's (5.1.1 and newer, controller mode), and mqadmin works with it.
@@ -97,8 +101,9 @@ def controller(config: Path | None, **options: str | None) -> int:
     except InvalidError as error:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
+    exposed = exposed_lines(_listeners(settings), insecure=insecure)
     lines = LogLines(line_format(settings.log_format))
-    for line in said:
+    for line in (*exposed, *said):
         lines.say(line)
     allow_files()
     # kazoo logs each attempt to connect; our own lines report the problem once.
@@ -141,6 +146,17 @@ def _settings(
     if options["nameserver"] == "":
         settings = replace(settings, nameserver=settings.listen)
     return settings, said
+
+
+def _listeners(settings: ControllerConfig) -> Iterator[Listener]:
+    needs = []
+    if not settings.key_file:
+        needs.append("keyFile")
+    if settings.tls.mode is TlsMode.DISABLED:
+        needs.append("tlsMode")
+    yield Listener("the controller", *settings.listen_at, tuple(needs))
+    if settings.nameserver and not settings.shares_port:
+        yield Listener("the name server", *settings.nameserver_at, tuple(needs))
 
 
 def _read_config(path: Path) -> ConfigFile:

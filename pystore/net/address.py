@@ -8,7 +8,7 @@ import ipaddress
 
 from pystore.errors import InvalidError
 
-__all__ = ["exposure_warning", "parse_address", "parse_listen_address"]
+__all__ = ["exposure_warning", "is_reachable", "parse_address", "parse_listen_address"]
 
 _PORT_MAX = (1 << 16) - 1
 _HOST_MAX = 253
@@ -84,12 +84,20 @@ def exposure_warning(host: str, port: int, service: str, risk: str) -> str | Non
         service: the protocol, as the subject of the warning.
         risk: a sentence without a full stop: what a stranger could do.
     """
-    if host == "localhost" or _is_loopback(host):
+    if not is_reachable(host):
         return None
     return (
         f"warning: {service} listens on {host or 'every address'}:{port} without "
         f"passwords or encryption: {risk}; let a firewall keep strangers out"
     )
+
+
+def is_reachable(host: str) -> bool:
+    """
+    Returns whether other machines can reach a listener at a host; empty: at every
+    address of this machine.
+    """
+    return host != "localhost" and not _is_loopback(host)
 
 
 def _is_loopback(host: str) -> bool:

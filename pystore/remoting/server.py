@@ -135,7 +135,7 @@ class RemotingServer:
         warning = exposure_warning(
             host, found[1], "remoting", "a stranger can send any request"
         )
-        if warning:
+        if warning and self._tls is None:
             self._say(warning)
         return found
 

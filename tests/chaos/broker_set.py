@@ -175,6 +175,7 @@ class ChaosSet:
         place: tuple[str | Path, ...] = ("--store", self._folder / name)
         if self._zookeeper is not None:
             place = ("--zookeeper", self._zookeeper.hosts)
+        place += ("--insecure",)
         self._running[name] = ControllerProcess(
             *place,
             before=(*machine.inside, *self.clocks.before(name)),

@@ -260,10 +260,10 @@ def test_the_page_lists_the_safety_rules_without_code() -> None:
     """
     A rule that nothing cites is planned, and a planned one that is cited is no plan.
     """
-    listed = re.search(r"^Planned: (.*?)\.\s", _text(RULES), re.M | re.S)
-    assert listed
-    planned: set[str] = {rule for _, rule in citations(listed[1])}
-    for first, last in ranges(listed[1]):
+    found = re.search(r"^Planned: (.*?)\.\s", _text(RULES), re.M | re.S)
+    listed = found[1] if found else ""
+    planned: set[str] = {rule for _, rule in citations(listed)}
+    for first, last in ranges(listed):
         planned |= spread(first, last, DEFINED)
     safety = set(definitions(_text(RULES)))
 

@@ -42,6 +42,7 @@ SMALL = {
     "controller/decide/import_set.py": "one command, one file, as beside it",
     "controller/decide/note.py": "one command, one file, as beside it",
     "ha/master/send_times.py": "a bounded table, tested alone",
+    "ha/slave/frame_checks.py": "what is checked, apart from what follows",
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",
     "ha/wire/checksum.py": "the call of the core, apart from the pure protocol",
     "pystore/__main__.py": "Python wants it by this name",

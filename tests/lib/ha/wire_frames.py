@@ -31,8 +31,8 @@ from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
     HandshakeSlave,
+    LinkProof,
     NextQueueOffset,
-    Proof,
     QueryEpoch,
     QueryQueues,
     ReturnEpoch,
@@ -189,7 +189,7 @@ EXAMPLES: dict[str, tuple[Frame, bytes]] = {
             _MS,
             Challenge(_SESSION, bytes(range(0xA0, 0xB0)), bytes(range(15, -1, -1)) * 2),
         ),
-        ("proof", _PROOF, _MS, Proof(_SESSION, bytes(range(15, -1, -1)) * 2)),
+        ("proof", _PROOF, _MS, LinkProof(_SESSION, bytes(range(15, -1, -1)) * 2)),
         (
             "handshake of a master",
             _MASTER,
@@ -346,7 +346,7 @@ _bodies: tuple[st.SearchStrategy[Body], ...] = (
         *(_text,) * 4,
     ).flatmap(_challenging),
     st.builds(Challenge, _i64, _bits, st.binary(min_size=32, max_size=32)),
-    st.builds(Proof, _i64, st.binary(min_size=32, max_size=32)),
+    st.builds(LinkProof, _i64, st.binary(min_size=32, max_size=32)),
     st.builds(
         HandshakeMaster,
         st.sampled_from(CheckResult),

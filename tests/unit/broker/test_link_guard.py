@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,10 @@ class Writer:
         self._thread.join(WAIT_S)
 
 
+def _is_required(one: BrokerNode) -> bool:
+    return one._links.now().is_required
+
+
 def guard_of(one: BrokerNode) -> Any:
     """Returns what the node knows about proofs."""
     return one._links.now()
@@ -128,7 +133,7 @@ def test_a_running_set_goes_from_off_to_enforcing_without_a_refused_write(
             await until(lambda: writer.count > 10)
             await switch(at, "enforcing")
             for each in (one, two):
-                await until(lambda each=each: guard_of(each).is_required)
+                await until(partial(_is_required, each))
             seen = writer.count
             await until(lambda: writer.count > seen + 100)
             await asyncio.to_thread(writer.stop)

@@ -45,14 +45,23 @@ def test_a_controller_serves_until_a_signal(
     assert code == process.returncode
 
 
-def test_an_open_listener_warns(tmp_path: Path) -> None:
+def test_an_open_listener_is_refused_or_said_first(tmp_path: Path) -> None:
     """A stranger could send any request."""
     command = [*PYSTORE, "controller", "--listen", ":0"]
     command += ["--store", str(tmp_path / "r")]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "would listen on every address:0, which other machines" in refused.stderr
+    assert "without keyFile and tlsMode" in refused.stderr
+    command.append("--insecure")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
+        assert process.stderr.readline().endswith(
+            "insecure: the controller listens on every address:0 without keyFile and "
+            "tlsMode\n"
+        )
         assert "without passwords or encryption" in process.stderr.readline()
         process.terminate()
         process.communicate(timeout=20)

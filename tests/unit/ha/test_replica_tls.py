@@ -119,7 +119,7 @@ def _stranger(folder: Path) -> Authority:
             "unable to get local issuer certificate",
         ),
         (
-            lambda own, _: {**settings(own), **_server(own, "10.1.2.3")},
+            lambda own, _: {**settings(own), **_server(own, host="10.1.2.3")},
             "IP address mismatch",
         ),
         (
@@ -146,8 +146,10 @@ def test_a_slave_takes_no_master_without_the_right_certificate(
         assert second.log.log().received_offset == 0
 
 
-def _server(authority: Authority, *names: str, days: int = 1) -> dict[str, Any]:
-    certificate, key = authority.issue(f"other{days}", *names, days=days)
+def _server(
+    authority: Authority, host: str = "127.0.0.1", days: float = 1
+) -> dict[str, Any]:
+    certificate, key = authority.issue("other", host, days=days)
     return {"server_tls": ServerTls(TlsConfig(TlsMode.ENFORCING, certificate, key))}
 
 

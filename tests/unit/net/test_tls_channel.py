@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,17 +83,18 @@ def test_both_ends_send_and_receive_at_the_same_time(
         view, at = memoryview(sent[number]), 0
         while at < len(view):
             size = secrets.choice(sizes)
-            pieces = [view[at : at + size], b"", view[at + size : at + 2 * size]]
+            pieces: list[bytes | memoryview] = [view[at : at + size], b""]
+            pieces.append(view[at + size : at + 2 * size])
             sockets[number].sendall(pair[number].encrypt(pieces))
             at += 2 * size
 
-    threads = [in_thread(lambda number=number: send(number)) for number in (0, 1)]
+    threads = [in_thread(partial(send, number)) for number in (0, 1)]
     found: dict[int, bytes] = {}
 
     def read(number: int) -> None:
         found[number] = received(pair[number], len(sent[1 - number]))
 
-    threads += [in_thread(lambda number=number: read(number)) for number in (0, 1)]
+    threads += [in_thread(partial(read, number)) for number in (0, 1)]
     for thread in threads:
         thread.join(30)
     assert found == {0: sent[1], 1: sent[0]}

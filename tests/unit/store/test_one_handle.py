@@ -61,8 +61,7 @@ def fill_for_ever(log: CommitLog) -> None:
     """
     Appends until an append raises.
     """
-    while True:
-        fill(log, 1)
+    fill(log, 1 << 62)
 
 
 def count(root: Path) -> int:

@@ -27,7 +27,7 @@ from pystore.ha.master.proofs import UNPROVEN, SlaveProofs
 from pystore.ha.wire.codes import CheckResult, SlaveFlag
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.effects import Send
-from pystore.ha.wire.frames import Body, Challenge, Frame, Proof, QueryEpoch
+from pystore.ha.wire.frames import Body, Challenge, Frame, LinkProof, QueryEpoch
 from pystore.ha.wire.proof import (
     LinkGuard,
     LinkSecrets,
@@ -62,7 +62,9 @@ def sent(effects: list[MasterEffect]) -> Body:
     return frame.body
 
 
-def proof(frame: Frame, epoch_secret: bytes = MASTER_SECRET, **changes: Any) -> Proof:
+def proof(
+    frame: Frame, epoch_secret: bytes = MASTER_SECRET, **changes: Any
+) -> LinkProof:
     """Returns the right proof of a handshake, but for changes."""
     process: dict[str, Any] = {"broker_id": 2, "counter": 5, "bits": BITS}
     process = {name: changes.pop(name, value) for name, value in process.items()}
@@ -73,7 +75,7 @@ def proof(frame: Frame, epoch_secret: bytes = MASTER_SECRET, **changes: Any) -> 
         "handshake": encode(frame),
         **changes,
     }
-    return Proof(SESSION, proof_of(slave_secret(epoch_secret, **process), **given))
+    return LinkProof(SESSION, proof_of(slave_secret(epoch_secret, **process), **given))
 
 
 def test_a_slave_that_proves_itself_gets_its_session() -> None:

@@ -21,7 +21,7 @@ from pystore.ha.wire.codes import CheckResult, SlaveFlag, State
 from pystore.ha.wire.frames import (
     Challenge,
     HandshakeSlave,
-    Proof,
+    LinkProof,
     QueryEpoch,
 )
 from pystore.ha.wire.proof import (
@@ -53,7 +53,7 @@ def test_the_slave_proves_itself_to_a_master_that_did() -> None:
 
     master.say(challenge(master))
     proof = master.last()
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, LinkProof)
     covered = SESSION, RANDOM, bytes(master.owner.sent[0])
     assert proof.proof == proof_of(SECRET, Prover.SLAVE, *covered)
     master.say(SHAKE)
@@ -69,7 +69,7 @@ def test_a_master_with_another_secret_gets_no_proof() -> None:
     assert master.closed.reason == (
         "the peer is not the master of epoch 3: its proof was made with another secret"
     )
-    assert not any(isinstance(one.body, Proof) for one in master.heard())
+    assert not any(isinstance(one.body, LinkProof) for one in master.heard())
 
 
 @pytest.mark.parametrize("result", list(CheckResult))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.ha.wire.frames import Body, Challenge, Frame, Proof
+from pystore.ha.wire.frames import Body, Challenge, Frame, LinkProof
 from pystore.ha.wire.v3 import encode
 
 
@@ -16,8 +16,8 @@ from pystore.ha.wire.v3 import encode
     [
         Challenge(1, bytes(15), bytes(32)),
         Challenge(1, bytes(16), bytes(31)),
-        Proof(1, bytes(33)),
-        Proof(1, b""),
+        LinkProof(1, bytes(33)),
+        LinkProof(1, b""),
     ],
 )
 def test_random_bytes_and_proofs_have_one_length(body: Body) -> None:
