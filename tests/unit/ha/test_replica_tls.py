@@ -149,7 +149,7 @@ def test_a_slave_takes_no_master_without_the_right_certificate(
 def _server(
     authority: Authority, host: str = "127.0.0.1", days: float = 1
 ) -> dict[str, Any]:
-    certificate, key = authority.issue("other", host, days=days)
+    certificate, key = authority.issue("master", host, days=days)
     return {"server_tls": ServerTls(TlsConfig(TlsMode.ENFORCING, certificate, key))}
 
 
