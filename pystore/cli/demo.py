@@ -95,6 +95,12 @@ Example: only the three brokers, under three controllers
     help="Servers of the controllers' records, which are removed at the end.",
 )
 @click.option(
+    "--secure",
+    is_flag=True,
+    help="The three brokers and their controllers sign requests, prove links and speak "
+    "TLS.",
+)
+@click.option(
     "--directory",
     type=StorePath(),
     metavar="D",
@@ -117,6 +123,7 @@ def demo(
     part: str,
     controllers: int,
     zookeeper: str,
+    secure: bool,
     keep: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401
@@ -142,7 +149,7 @@ def demo(
     run = _DemoRun(parts, as_json=as_json, **options)
     with _ended_by_signals():
         try:
-            run.play(controllers, zookeeper, keep=keep)
+            run.play(controllers, zookeeper, keep=keep, secure=secure)
         finally:
             run.close(keep=keep)
     if as_json:
@@ -202,7 +209,9 @@ class _DemoRun:
         reports = (self._store, self._failover)
         return all(one.is_good for one in reports if one is not None)
 
-    def play(self, controllers: int, zookeeper: str, *, keep: bool) -> None:
+    def play(
+        self, controllers: int, zookeeper: str, *, keep: bool, secure: bool
+    ) -> None:
         """
         Runs the parts.
         """
@@ -215,7 +224,9 @@ class _DemoRun:
             self._echo(before + EVENT_HEADER)
             folder = self._folder / _REPLICAS
             folder.mkdir()
-            settings = FailoverSettings(folder, controllers, zookeeper)
+            settings = FailoverSettings(
+                folder, controllers, zookeeper, is_secure=secure
+            )
             self._failover = self._play_replicas(settings)
             self._echo("\n" + failover_text(self._failover, keep=keep))
 

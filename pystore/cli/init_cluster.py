@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 from pathlib import Path
 
 import click
 
 from pystore.access.cluster_files import ClusterPlan, cluster_files
+from pystore.access.cluster_folder import write_cluster
 from pystore.cli.lib.exit_codes import DONE
 from pystore.errors import InvalidError
 
@@ -21,9 +21,6 @@ Example: a controller and a set of two brokers on three hosts
   pystore init-cluster secure --controller 10.0.0.1:9878 \\
       --broker broker-a=10.0.0.11:10911 --broker broker-a=10.0.0.12:10911
 """
-
-_OWNER_ONLY = 0o600
-_PUBLIC = 0o644
 
 
 @click.command(
@@ -86,9 +83,7 @@ def init_cluster(
         # Nothing is written yet.
         raise click.UsageError(str(error)) from error
     files = cluster_files(plan, dt.datetime.now(dt.UTC))
-    folder.mkdir(mode=0o700)
-    for place, content in files.items():
-        _write(folder / place, content)
+    write_cluster(folder, files)
     for number, address in enumerate(controllers, 1):
         click.echo(f"{folder}/controller-{number}: for {address}, where you start")
         click.echo("    pystore controller -c controller.toml")
@@ -103,12 +98,3 @@ def init_cluster(
     )
     click.echo(f"keep {folder}/ca.key and {folder}/cluster.key secret")
     return DONE
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    is_public = path.name in ("ca.pem", "certificate.pem", "tls.properties")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    mode = _PUBLIC if is_public else _OWNER_ONLY
-    with os.fdopen(os.open(path, flags, mode), "wb") as file:
-        file.write(content)

@@ -20,12 +20,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pystore.broker.control_client import ControlClient
 from pystore.demo.corpus import Corpus
 from pystore.demo.recorder import KnownSet, Recorder, broker_name
 from pystore.demo.replicas import AgreementReport, StepCallback
+from pystore.demo.secured_set import OpenSet, SecuredSet
 from pystore.demo.set_processes import (
     SET_NAME,
     BrokerProgram,
@@ -76,6 +78,7 @@ class FailoverSettings:
         tail_bytes: bodies that the master takes as `leader` before it is killed: more
             than sockets hold, which deliver to the slaves what they took.
         segment_size: of the logs, in bytes.
+        is_secure: with users, proven links and TLS.
     """
 
     folder: Path
@@ -84,6 +87,7 @@ class FailoverSettings:
     calm_s: float = 2.5
     tail_bytes: int = 12 << 20
     segment_size: int = 64 << 20
+    is_secure: bool = False
 
 
 @dataclass(slots=True)
@@ -160,11 +164,11 @@ def run_failover(
     recorder = Recorder(timeline, lambda: time.monotonic() - began, tell)
     report = FailoverReport(timeline)
     jobs = AppendJobs(corpus, lines_max=_STREAM_LINES)
-    with _processes(settings) as (controllers, brokers):
-        story = _Story(settings, recorder, controllers, brokers)
+    with _processes(settings) as (controllers, brokers, access):
+        story = _Story(settings, recorder, controllers, brokers, access)
         sockets = {one.number: one.socket for one in brokers}
         addresses = {one.name: one.address for one in controllers}
-        with Watchers(recorder, sockets, addresses):
+        with Watchers(recorder, sockets, addresses, access):
             acks = story.play(jobs, AppendJobs(corpus, lines_max=_TAIL_LINES))
         story.stop()
     report.cut, report.retries = story.cut, story.retries
@@ -179,7 +183,7 @@ def run_failover(
 @contextmanager
 def _processes(
     settings: FailoverSettings,
-) -> Iterator[tuple[list[ControllerProgram], list[BrokerProgram]]]:
+) -> Iterator[tuple[list[ControllerProgram], list[BrokerProgram], OpenSet]]:
     """
     Makes the processes; all are killed at the end, also after an error.
     """
@@ -197,14 +201,28 @@ def _processes(
                 }
             counts = settings.controllers, len(_BROKERS)
             size = settings.segment_size
-            controllers, brokers = set_programs(folder, sockets, records, counts, size)
+            controllers, brokers, access = set_programs(
+                folder,
+                sockets,
+                records,
+                counts,
+                size,
+                secured=partial(_secured, settings) if settings.is_secure else None,
+            )
             try:
-                yield controllers, brokers
+                yield controllers, brokers, access
             finally:
                 for one in (*controllers, *brokers):
                     one.kill()
     finally:
         shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _secured(
+    settings: FailoverSettings, controllers: list[str], brokers: list[str]
+) -> SecuredSet:
+    folder = settings.folder / "secure"
+    return SecuredSet(folder, SET_NAME, controllers, brokers, settings.zookeeper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +247,10 @@ class _Story:
         recorder: Recorder,
         controllers: list[ControllerProgram],
         brokers: list[BrokerProgram],
+        access: OpenSet,
     ) -> None:
         self._settings = settings
+        self._access = access
         self._recorder = recorder
         self._controllers = controllers
         self._brokers = {one.number: one for one in brokers}
@@ -286,6 +306,8 @@ class _Story:
         if self._settings.zookeeper:
             what += f" over ZooKeeper at {self._settings.zookeeper}"
         say("demo", f"starts {what} and {len(_BROKERS)} brokers on 127.0.0.1")
+        if self._settings.is_secure:
+            say("demo", "each request is signed, each link proven, all speak TLS")
         for controller in self._controllers:
             controller.start()
         self._await(lambda view: bool(view.leader), "a controller that leads")
@@ -381,7 +403,8 @@ class _Story:
         """
         Asks the master to hand over, by the command of operators.
         """
-        command = [sys.executable, "-m", "pystore", "admin", "switchMaster"]
+        command = [sys.executable, "-m", "pystore", "admin"]
+        command += [*self._access.admin_words, "switchMaster"]
         addresses = ";".join(one.address for one in self._controllers)
         command += ["-a", addresses, "-bn", SET_NAME, "-b", str(target)]
         asked_s = self._recorder.say(

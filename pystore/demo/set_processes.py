@@ -15,10 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from pystore.demo.secured_set import OpenSet, Settings
 from pystore.errors import UnavailableError
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
 
 SET_NAME = "demo"
 """The broker set."""
+
+Secure = Callable[[list[str], list[str]], OpenSet]
 
 _HOST = "127.0.0.1"
 _LOWEST, _ABOVE = 20_000, 32_000
@@ -175,9 +178,7 @@ class ControllerProgram(DemoProcess):
         address: where it listens, also after a restart.
     """
 
-    def __init__(
-        self, number: int, port: int, folder: Path, records: Mapping[str, str | int]
-    ) -> None:
+    def __init__(self, number: int, port: int, folder: Path, records: Settings) -> None:
         self.address = f"{_HOST}:{port}"
         name = f"controller-{number}"
         config = folder / f"{name}.toml"
@@ -210,7 +211,7 @@ class BrokerProgram(DemoProcess):
         port: int,
         folder: Path,
         socket: Path,
-        settings: Mapping[str, str | int],
+        settings: Settings,
     ) -> None:
         self.number = number
         self.socket = socket
@@ -235,9 +236,11 @@ def set_programs(
     records: Mapping[str, str | int],
     counts: tuple[int, int],
     segment_size: int,
-) -> tuple[list[ControllerProgram], list[BrokerProgram]]:
+    *,
+    secured: Secure | None = None,
+) -> tuple[list[ControllerProgram], list[BrokerProgram], OpenSet]:
     """
-    Returns the programs of a broker set, not started yet.
+    Returns the programs of a broker set, not started yet, and what their peers need.
 
     Args:
         folder: for their files.
@@ -245,31 +248,47 @@ def set_programs(
         records: settings of the controllers that say where their records are.
         counts: of the controllers and of the brokers.
         segment_size: of the logs, in bytes.
+        secured: makes users and TLS of the addresses of controllers and brokers;
+            ``None``: there are none.
 
     Raises:
         UnavailableError: there are not enough free ports in a row.
     """
     leading, brokers = counts
     first = free_port(leading + 2 * brokers)
+    places = [f"{_HOST}:{first + number}" for number in range(leading)]
+    ports = [first + leading + 2 * number for number in range(brokers)]
+    access = OpenSet()
+    if secured is not None:
+        access = secured(places, [f"{_HOST}:{port}" for port in ports])
     controllers = [
-        ControllerProgram(number + 1, first + number, folder, records)
+        ControllerProgram(
+            number + 1,
+            first + number,
+            folder,
+            {**records, **access.controller(number + 1)},
+        )
         for number in range(leading)
     ]
-    settings: dict[str, str | int] = {
+    settings: Settings = {
         "controllerAddr": ";".join(one.address for one in controllers),
         "minInSyncReplicas": 2,
         "mappedFileSizeCommitLog": segment_size,
     }
-    return controllers, [
-        BrokerProgram(
-            number + 1,
-            first + leading + 2 * number,
-            folder,
-            sockets / f"broker-{number + 1}.sock",
-            settings,
-        )
-        for number in range(brokers)
-    ]
+    return (
+        controllers,
+        [
+            BrokerProgram(
+                number,
+                port,
+                folder,
+                sockets / f"broker-{number}.sock",
+                {**settings, **access.broker(number)},
+            )
+            for number, port in enumerate(ports, 1)
+        ],
+        access,
+    )
 
 
 def _toml(settings: Mapping[str, str | int]) -> str:

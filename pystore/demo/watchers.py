@@ -13,6 +13,7 @@ from types import TracebackType
 
 from pystore.broker.control_client import ControlClient
 from pystore.demo.recorder import Recorder
+from pystore.demo.secured_set import OpenSet
 from pystore.errors import PystoreError
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
@@ -36,6 +37,7 @@ class Watchers:
         recorder: is told.
         sockets: the control socket of each broker.
         controllers: name -> address.
+        access: makes the client of the controllers.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class Watchers:
         recorder: Recorder,
         sockets: Mapping[int, Path],
         controllers: Mapping[str, str],
+        access: OpenSet,
     ) -> None:
+        self._access = access
         self._recorder = recorder
         self._controllers = controllers
         self._ending = threading.Event()
@@ -84,7 +88,7 @@ class Watchers:
 
     async def _watch_controllers(self) -> None:
         names = {address: name for name, address in self._controllers.items()}
-        async with RemotingClient() as client:
+        async with self._access.client() as client:
             while not self._ending.is_set():
                 found = [await _is_leader(client, address) for address in names]
                 leader = next(

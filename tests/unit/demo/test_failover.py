@@ -89,15 +89,19 @@ def check_report(report: FailoverReport, said: list[TimelineEvent]) -> None:
     ] == marks
 
 
+@pytest.mark.parametrize("is_secure", [False, True], ids=["open", "secure"])
 def test_a_killed_master_comes_back_and_cuts_what_only_it_had(
-    folder: Path, corpus: Corpus
+    folder: Path, corpus: Corpus, *, is_secure: bool
 ) -> None:
     """
-    Nothing of that was acknowledged as `all`; it is master again in epoch 3.
+    Nothing of that was acknowledged as `all`; it is master again in epoch 3. With
+    users, proven links and TLS, too.
     """
     said: list[TimelineEvent] = []
     report = run_failover(
-        FailoverSettings(folder, calm_s=CALM_S, segment_size=SEGMENT),
+        FailoverSettings(
+            folder, calm_s=CALM_S, segment_size=SEGMENT, is_secure=is_secure
+        ),
         corpus,
         said.append,
         lambda *_: None,

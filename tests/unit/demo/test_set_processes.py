@@ -37,7 +37,7 @@ def controller(tmp_path: Path) -> Iterator[DemoProcess]:
     A controller that is not started.
     """
     records = {"store": os.fspath(tmp_path / "records")}
-    (found,), _ = set_programs(tmp_path, tmp_path, records, (1, 0), 1 << 20)
+    (found,), _, _ = set_programs(tmp_path, tmp_path, records, (1, 0), 1 << 20)
     yield found
     found.kill()
 
@@ -80,7 +80,7 @@ def test_the_programs_of_a_set_share_no_port_and_no_file(tmp_path: Path) -> None
     folder = tmp_path / 'a "b" \\ é'
     folder.mkdir()
     records = {"store": os.fspath(folder / "records")}
-    controllers, brokers = set_programs(folder, tmp_path, records, (3, 3), 1 << 20)
+    controllers, brokers, _ = set_programs(folder, tmp_path, records, (3, 3), 1 << 20)
 
     addresses = [one.address for one in controllers]
     names = []

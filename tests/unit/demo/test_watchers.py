@@ -21,7 +21,7 @@ def test_a_leader_and_a_broker_are_seen_to_come_and_go(tmp_path: Path) -> None:
     The first broker of a set is its master.
     """
     records = {"store": os.fspath(tmp_path / "records")}
-    (controller,), (broker,) = set_programs(
+    (controller,), (broker,), access = set_programs(
         tmp_path, tmp_path, records, (1, 1), 1 << 20
     )
     timeline = Timeline((1,))
@@ -32,7 +32,7 @@ def test_a_leader_and_a_broker_are_seen_to_come_and_go(tmp_path: Path) -> None:
 
     addresses = {controller.name: controller.address}
     try:
-        with Watchers(recorder, {1: broker.socket}, addresses):
+        with Watchers(recorder, {1: broker.socket}, addresses, access):
             controller.start()
             assert recorder.wait_for(leads, WAIT_S)
             broker.start()
