@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 
+from pystore.access.certificate_watch import CertificateWatch
 from pystore.access.gate import Gate
 from pystore.access.mode import AccessMode
 from pystore.access.signer import RequestSigner
@@ -261,7 +262,11 @@ class Controller:
         """
         Reads the settings at intervals: another controller may have changed them.
         """
+        certificate = None if self._tls is None else self._tls.certificate
+        watch = CertificateWatch(certificate, self.context.say)
         while True:
+            if certificate is not None:
+                await asyncio.to_thread(watch.look)
             await asyncio.sleep(_REFRESH_S if self.users.now is not None else _FIRST_S)
             context = self.context
             self._gate.refusals.flush(context.clock_ns() / _S)

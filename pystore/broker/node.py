@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from pystore.access.certificate_watch import CertificateWatch
 from pystore.access.remote_gate import RemoteGate
 from pystore.broker.config import NodeConfig, ha_address_of
 from pystore.broker.controller_gateway import ThreadedGateway
@@ -50,6 +51,7 @@ from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.net.address import parse_address
+from pystore.net.tls import ServerTls
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerNode"]
 
 _PAUSE_MS = 100
+_WATCH_S = 600.0
 _PAUSE_MAX_MS = 3_000
 
 
@@ -313,6 +316,8 @@ class BrokerNode:
             )
             group.create_task(registrar.run(self._told))
             group.create_task(self._routes.run(self.replica, done.identity.broker_id))
+            if config.server_tls is not None:
+                group.create_task(self._watch(config.server_tls))
             if self.config.retention is not None:
                 group.create_task(self._retain(log, self.config.retention))
 
@@ -370,6 +375,15 @@ class BrokerNode:
                 self._tell(self._client.stranger)
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
+
+    async def _watch(self, tls: ServerTls) -> None:
+        """
+        Says in advance when the certificate of this broker ends.
+        """
+        watch = CertificateWatch(tls.certificate, self._say)
+        while True:
+            await asyncio.to_thread(watch.look)
+            await asyncio.sleep(_WATCH_S)
 
     async def _retain(self, log: ReplicaLog, retention: Retention) -> None:
         """

@@ -172,6 +172,10 @@ class ServerTls:
         config: with certificate and key.
         say: receives one line for people if changed files do not fit.
 
+    Attributes:
+        mode: of the port.
+        certificate: its path.
+
     Raises:
         InvalidError: the files do not fit each other.
         OSError: one cannot be read.
@@ -179,6 +183,7 @@ class ServerTls:
 
     def __init__(self, config: TlsConfig, say: Callable[[str], object] = bool) -> None:
         self.mode = config.mode
+        self.certificate = config.certificate
         self._contexts = _Contexts(_files(config), lambda: _server(config), say)
 
     def context(self) -> ssl.SSLContext:

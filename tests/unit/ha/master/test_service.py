@@ -19,6 +19,8 @@ from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.master.insync_monitor import PACE_MS
 from pystore.ha.wire.codes import CheckResult
+from pystore.ha.wire.legacy import LegacyHandshake, encode_legacy
+from pystore.ha.wire.proof import LinkGuard
 from pystore.replicaset import Incarnation, ids_of
 from pystore.store.commit_log import CommitLog
 
@@ -233,6 +235,25 @@ def test_handshakes_of_strangers_take_no_place_of_a_slave(tmp_path: Path) -> Non
         second.settimeout(0)
         with pytest.raises(BlockingIOError):
             second.recv(1)
+
+
+@pytest.mark.parametrize("may_lack", [False, True])
+def test_a_legacy_slave_is_taken_at_named_addresses_where_proofs_are_required(
+    tmp_path: Path, *, may_lack: bool
+) -> None:
+    """B16: its frames have room neither for a proof nor for a refusal."""
+    hosts: list[str] = []
+
+    def named(host: str) -> bool:
+        hosts.append(host)
+        return may_lack
+
+    guard = LinkGuard(is_required=True, may_lack=named)
+    with MasterStage(tmp_path, guard=lambda: guard) as stage, stage.dial() as slave:
+        slave.sendall(encode_legacy(LegacyHandshake(2)))
+        assert may_lack == bool(slave.recv(1))
+    assert set(hosts) == {"127.0.0.1"}
+    assert may_lack != any("did not prove" in one for one in stage.said)
 
 
 def test_a_segment_that_went_takes_the_slave_with_it(
