@@ -234,7 +234,7 @@ class SlaveSocket:
 
         def check() -> None:
             if self._now_ms() >= until_ms:
-                raise LinkLost("the slave did not begin in time")
+                raise LinkLost("the slave sent nothing for too long")
 
         while True:
             try:
