@@ -81,6 +81,8 @@ class ControllerConfig:
         zookeeper_root: the node above the records.
         zookeeper_credentials: the path of the credentials of its user there; empty:
             none.
+        zookeeper_sasl: that user is one of SASL (DIGEST-MD5), which ZooKeeper knows.
+        zookeeper_tls: connections to ZooKeeper speak TLS, with the files of `tls`.
         zookeeper_session_timeout: requested, in ms; after the death of a leader the
             records have no leader for this time. A leader whose calls to its records,
             those in LMDB too, stand still for as long gives the leadership up.
@@ -121,6 +123,8 @@ class ControllerConfig:
     zookeeper: str = field(default="", metadata=_FIXED)
     zookeeper_root: str = field(default="/pystore", metadata=_FIXED)
     zookeeper_credentials: str = field(default="", metadata=_FIXED)
+    zookeeper_sasl: bool = field(default=False, metadata=_FIXED)
+    zookeeper_tls: bool = field(default=False, metadata=_FIXED)
     zookeeper_session_timeout: int = field(default=10_000, metadata=_FIXED)
     new_cluster: bool = field(default=False, metadata=_FIXED)
     controller_group: str = field(default="pystore", metadata=_FIXED)

@@ -7,6 +7,7 @@ Source: docs/record-store.md.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from pystore.access.credentials import CredentialsFile
@@ -40,21 +41,42 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
             settings.store, map_bytes=settings.store_map_bytes, poll_s=_POLL_S
         )
     try:
-        from pystore.records.zookeeper_access import ZookeeperUser  # noqa: PLC0415
+        from pystore.records.zookeeper_access import (  # noqa: PLC0415
+            ZookeeperTls,
+            ZookeeperUser,
+        )
         from pystore.records.zookeeper_store import ZookeeperStore  # noqa: PLC0415
     except ImportError as error:
         # An extra, which a single host does not need.
         raise InvalidError(
             "ZooKeeper needs kazoo: pip install 'pystore-commitlog[zookeeper]'"
         ) from error
-    user = None
+    user = tls = None
     if settings.zookeeper_credentials:
         own = CredentialsFile(Path(settings.zookeeper_credentials)).now()
-        user = ZookeeperUser(own.access_key, own.secret_key)
+        user = ZookeeperUser(own.access_key, own.secret_key, settings.zookeeper_sasl)
+    if settings.zookeeper_sasl:
+        _check_sasl(settings)
+    if settings.zookeeper_tls:
+        files = settings.tls
+        if files.authorities is None:
+            raise InvalidError("zookeeperTls needs tlsAuthorities: who signed its name")
+        tls = ZookeeperTls(files.authorities, files.certificate, files.key)
     return lambda: ZookeeperStore(
         settings.zookeeper,
         root=settings.zookeeper_root,
         user=user,
+        tls=tls,
         session_timeout_s=settings.zookeeper_session_timeout / 1000,
         timeout_s=_TIMEOUT_S,
     )
+
+
+def _check_sasl(settings: ControllerConfig) -> None:
+    if not settings.zookeeper_credentials:
+        raise InvalidError("zookeeperSasl needs zookeeperCredentials: who it is")
+    if find_spec("puresasl") is None:
+        raise InvalidError(
+            "SASL with ZooKeeper needs pure-sasl: pip install "
+            "'pystore-commitlog[zookeeper]'"
+        )

@@ -1,25 +1,28 @@
 """
-With which user a session speaks to ZooKeeper, and who may use the nodes it makes.
+With which user a session speaks to ZooKeeper, over which connections, and who may use
+the nodes it makes.
 
-A user is a digest of ZooKeeper: a name and a password, which the servers do not keep.
-With a user every node is for that user only; nodes that all may use, from before there
-was one, are given to it at the next opening.
+A user is a digest of ZooKeeper: a name and a password, which the servers do not keep;
+or one of SASL, which the servers know. With a user every node is for that user only;
+nodes that all may use, from before there was one, are given to it at the next opening.
 
 Source: ZooKeeper's guide for administrators, *ACL*; docs/security.md, *ZooKeeper*.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kazoo.exceptions import AuthFailedError, InvalidACLError, NoAuthError
-from kazoo.security import ACL, make_digest_acl
+from kazoo.security import ACL, make_acl, make_digest_acl
 
 from pystore.records.znodes import Znodes
 
-__all__ = ["ZookeeperUser", "give_nodes", "is_refusal"]
+__all__ = ["ZookeeperTls", "ZookeeperUser", "give_nodes", "is_refusal"]
 
 _REFUSALS = (AuthFailedError, InvalidACLError, NoAuthError)
 _AT_ONCE = 500
@@ -33,24 +36,66 @@ class ZookeeperUser:
     Attributes:
         name: without a colon.
         password: shown in no text.
+        is_sasl: the servers know it (SASL with DIGEST-MD5).
     """
 
     name: str
     password: str = field(repr=False)
+    is_sasl: bool = False
 
     @property
     def acl(self) -> list[ACL]:
         """
         The rights of a node: all of them, for this user only.
         """
+        if self.is_sasl:
+            return [make_acl("sasl", self.name, all=True)]
         return [make_digest_acl(self.name, self.password, all=True)]
 
     @property
-    def auth_data(self) -> list[tuple[str, str]]:
+    def options(self) -> dict[str, Any]:
         """
-        What a session shows.
+        What a session shows: options of `kazoo.client.KazooClient`.
         """
-        return [("digest", f"{self.name}:{self.password}")]
+        if self.is_sasl:
+            shown = {
+                "mechanism": "DIGEST-MD5",
+                "username": self.name,
+                "password": self.password,
+            }
+            return {"sasl_options": shown, "default_acl": self.acl}
+        shown_digest = [("digest", f"{self.name}:{self.password}")]
+        return {"auth_data": shown_digest, "default_acl": self.acl}
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperTls:
+    """
+    TLS of the connections to ZooKeeper: the names of its servers are checked.
+
+    Attributes:
+        authorities: the certificates that servers are verified with, in PEM.
+        certificate: of this process, with its chain; ``None``: none is shown.
+        key: of the certificate.
+    """
+
+    authorities: Path
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """
+        Options of `kazoo.client.KazooClient`.
+        """
+        own = {"certfile": self.certificate, "keyfile": self.key}
+        return {
+            "use_ssl": True,
+            "verify_certs": True,
+            "check_hostname": True,
+            "ca": os.fspath(self.authorities),
+            **{name: os.fspath(one) for name, one in own.items() if one is not None},
+        }
 
 
 def is_refusal(error: Exception) -> bool:

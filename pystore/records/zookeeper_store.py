@@ -50,7 +50,12 @@ from pystore.records.ops import KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 from pystore.records.znodes import Znodes
-from pystore.records.zookeeper_access import ZookeeperUser, give_nodes, is_refusal
+from pystore.records.zookeeper_access import (
+    ZookeeperTls,
+    ZookeeperUser,
+    give_nodes,
+    is_refusal,
+)
 from pystore.records.zookeeper_transaction import NodesRead, plan
 
 __all__ = ["ZookeeperStore"]
@@ -81,6 +86,7 @@ class ZookeeperStore:
         timeout_s: how long a call waits for its answer.
         clock_ns: the clock of send times.
         user: with whose rights; ``None``: with those that all have.
+        tls: of the connections; ``None``: plain bytes.
 
     Attributes:
         granted_timeout_s: the session time-out that the servers granted.
@@ -98,6 +104,7 @@ class ZookeeperStore:
         timeout_s: float = 10.0,
         clock_ns: Callable[[], int] = boottime_ns,
         user: ZookeeperUser | None = None,
+        tls: ZookeeperTls | None = None,
     ) -> None:
         servers, slash, above = hosts.partition("/")
         self.hosts = hosts
@@ -117,11 +124,11 @@ class ZookeeperStore:
             self._await_absence,
             lambda: int(self.granted_timeout_s * 1e9),
         )
-        rights = {}
+        options = {} if tls is None else tls.options
         if user is not None:
-            rights = {"auth_data": user.auth_data, "default_acl": user.acl}
+            options |= user.options
         self._client: Untyped = KazooClient(
-            servers, timeout=session_timeout_s, **rights
+            servers, timeout=session_timeout_s, **options
         )
         self._note_granted_timeout()
         try:

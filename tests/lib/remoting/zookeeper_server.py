@@ -51,6 +51,8 @@ class ZookeeperServer:
         ensemble: the two ports of each server of the ensemble; empty: alone.
         address: where it listens.
         before: the beginning of the command line, for a process that starts it.
+        more: more lines of its configuration.
+        options: more words for Java.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class ZookeeperServer:
         *,
         address: str = "127.0.0.1",
         before: tuple[str, ...] = (),
+        more: tuple[str, ...] = (),
+        options: tuple[str, ...] = (),
     ) -> None:
         self.port = port
         self.hosts = f"{address}:{port}"
@@ -77,6 +81,7 @@ class ZookeeperServer:
             "admin.enableServer=false",
             "4lw.commands.whitelist=srvr",
             "maxClientCnxns=0",
+            *more,
         ]
         for index, (peer, election) in enumerate(ensemble, 1):
             lines.append(f"server.{index}=127.0.0.1:{peer}:{election}")
@@ -93,6 +98,7 @@ class ZookeeperServer:
             "-Xmx256m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
+            *options,
         ]
         command += ["-Xshare:auto", "-Dzookeeper.forceSync=no", "-cp", ":".join(paths)]
         command.append("org.apache.zookeeper.server.quorum.QuorumPeerMain")

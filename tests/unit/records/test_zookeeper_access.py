@@ -58,7 +58,7 @@ def assert_closed(stranger: KazooClient, hosts: str, root: str) -> None:
     """
     A stranger can do nothing to any node but know that it is there.
     """
-    owner = KazooClient(hosts, auth_data=USER.auth_data)
+    owner = KazooClient(hosts, **USER.options)
     owner.start()
     try:
         paths = list(tree(owner, root))
