@@ -42,6 +42,7 @@ from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 from pystore.ha.wire.proof import CHALLENGE_BYTES, OPEN, LinkGuard
+from pystore.net.tls_channel import TLS_FIRST_BYTE
 
 if TYPE_CHECKING:
     from pystore.events.node_teller import NodeTeller
@@ -228,12 +229,17 @@ class SlaveConnectionThreads:
         """
         owner, wire = self._owner, self._wire
         try:
-            may_lack = owner.guard().may_lack(wire.host)
-            wire.begin_tls(owner.tls, owner.config.reply_ms, may_lack=may_lack)
+            if owner.tls is not None:
+                may_lack = owner.guard().may_lack(wire.host)
+                wire.begin_tls(owner.tls, owner.config.reply_ms, may_lack=may_lack)
             wire.patience_ms(owner.config.reply_ms)
             while True:
                 wire.receive()
                 with wire.data as data:
+                    if owner.tls is None and data[:1] == TLS_FIRST_BYTE:
+                        raise LinkLost(
+                            "the slave speaks TLS, and this port does not: tlsMode"
+                        )
                     is_old = is_legacy(data)
                 if is_old is not None:
                     break

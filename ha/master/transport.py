@@ -215,12 +215,12 @@ class SlaveSocket:
             raise LinkLost("the slave closed the connection")
         self._end += size
 
-    def begin_tls(self, tls: ServerTls | None, timeout_ms: int, may_lack: bool) -> None:
+    def begin_tls(self, tls: ServerTls, timeout_ms: int, *, may_lack: bool) -> None:
         """
         Begins TLS, if the slave does: the first byte tells.
 
         Args:
-            tls: of this port; ``None``: it speaks none.
+            tls: of this port.
             timeout_ms: how long that may take.
             may_lack: whether this slave may speak without TLS where that is required.
 
@@ -243,16 +243,14 @@ class SlaveSocket:
             except BlockingIOError:
                 # A slice of the wait has passed.
                 check()
-        if first == bytes([TLS_FIRST_BYTE]):
-            if tls is None:
-                raise LinkLost("the slave speaks TLS, and this port does not: tlsMode")
+        if first == TLS_FIRST_BYTE:
             self._receiver = self._tls = TlsChannel(self._socket, tls.context())
             try:
                 self._tls.handshake(check)
             except ssl.SSLError as error:
                 # Such as a certificate of another authority.
                 raise LinkLost(f"no TLS with the slave: {error}") from error
-        elif tls is not None and tls.mode is TlsMode.ENFORCING and not may_lack:
+        elif tls.mode is TlsMode.ENFORCING and not may_lack:
             raise LinkLost("the slave does not speak TLS, which this port requires")
 
     def patience_ms(self, timeout_ms: int) -> None:

@@ -20,7 +20,7 @@ from pystore.net.receiver import Receiver
 
 __all__ = ["TLS_FIRST_BYTE", "TlsChannel"]
 
-TLS_FIRST_BYTE = 0x16
+TLS_FIRST_BYTE = b"\x16"
 """With which each TLS connection begins: a record of the handshake."""
 
 _RAW_BYTES = 256 << 10
