@@ -74,12 +74,14 @@ def main() -> None:
     Sends in a process of its own, receives in this one.
     """
     folder, piece, segment, end = Path(sys.argv[1]), *map(int, sys.argv[2:5])
+    # Before the fork: an error ends both.
+    server, client = server_tls(), client_tls()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
         sender = os.fork()
         if not sender:
             connected, _ = listener.accept()
-            server, source = server_tls(), Path(sys.argv[5])
+            source = Path(sys.argv[5])
             if server is None:
                 _send(connected, source, piece, end)
             else:
@@ -88,7 +90,6 @@ def main() -> None:
                     _send_encrypted(secured, source, piece, end)
             os._exit(0)
         start = time.perf_counter()
-        client = client_tls()
         with socket.create_connection(address) as connected:
             if client is None:
                 _receive(connected, folder, piece, segment, end)

@@ -119,12 +119,13 @@ def test_a_slave_catches_up_over_tls(
     folder: Callable[[], Path],
     backlog: Backlog,
     table: Table,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
     Timed as without TLS. The limit is the standard library's `ssl` over one socket.
     """
-    files = folder() / "tls"
+    files = tmp_path / "tls"
     make_files(files)
     monkeypatch.setenv(VARIABLE, str(files))
     limits = {"bare ssl": bare_link(folder, backlog, BLOCK)}
