@@ -6,7 +6,6 @@ Source: docs/security.md, *Links*; B16.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from pystore.access.gate import Gate
@@ -101,7 +100,7 @@ class LinkHandlers:
             own = link_secrets(keys, asked, state.epoch, is_master=state.master == me)
             told = LinkAnswer(mode, own)
         sealed = [seal_answer(told, asked, one) for one in user.secrets]
-        return Reply(body=json.dumps(sealed).encode())
+        return Reply(body="\n".join(sealed).encode())
 
 
 def _is_registered(state: SetState, asked: LinkQuestion) -> bool:

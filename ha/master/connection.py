@@ -148,6 +148,13 @@ class SlaveConnectionThreads:
         return self._wire.host
 
     @property
+    def is_proven(self) -> bool:
+        """
+        Whether the slave has proven who it is.
+        """
+        return self._proofs.is_proven
+
+    @property
     def is_open(self) -> bool:
         """
         Whether its session has begun.

@@ -443,10 +443,12 @@ class MasterService:
     def _surplus_handshake(self) -> SlaveConnectionThreads | None:
         """
         Returns the handshake that has to end for the next one: the oldest of the
-        address with the most of them.
+        address with the most of them. A slave that has proven itself stays.
         """
         waiting = [
-            one for one in self._links.values() if not (one.is_open or one.reason)
+            one
+            for one in self._links.values()
+            if not (one.is_open or one.is_proven or one.reason)
         ]
         if len(waiting) < self._mastership.handshakes_max:
             return None

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hmac
 import json
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -126,8 +125,8 @@ def open_answer(
     for text in sealed:
         try:
             content = keys.open(b64decode(text, validate=True), asked.purpose)
-        except (Base64Error, FormatError):
-            # Perhaps sealed with the user's other secret.
+        except (FormatError, ValueError):
+            # No Base64, or perhaps sealed with the user's other secret.
             continue
         return _answer(json.loads(content))
     raise FormatError("it was sealed with another secret, or for another question")

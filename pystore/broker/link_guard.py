@@ -12,7 +12,6 @@ Source: docs/security.md, *Links*; B16.
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from pystore.access.mode import AccessMode
 from pystore.broker.config import NodeConfig
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.protocol.calls import MasterInfo
-from pystore.errors import FormatError, PystoreError, UnavailableError
+from pystore.errors import PystoreError, UnavailableError
 from pystore.ha.wire.proof import LinkGuard
 from pystore.net.networks import is_in
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -77,7 +76,8 @@ class LinkGuardKeeper:
         if found.links is AccessMode.ENFORCING and not self._guard.is_required:
             self._guard = replace(self._guard, is_required=True)
         self._seen = found.master_epoch, found.links
-        if self._seen != self._has:
+        has = self._has
+        if has is None or has[1] is not found.links or found.master_epoch > has[0]:
             self._wanted.set()
 
     async def run(self, me: Member, changed: Callable[[], object]) -> None:
@@ -143,8 +143,10 @@ class LinkGuardKeeper:
             )
         )
         if answer.code != ResponseCode.SUCCESS:
-            raise UnavailableError(answer.remark or f"code {answer.code}")
-        return open_answer(_sealed(answer.body), asked, credentials().secret_key)
+            remark = " ".join((answer.remark or "").split())[:200]
+            raise UnavailableError(remark or f"code {answer.code}")
+        sealed = answer.body.decode("ascii", "replace").split()
+        return open_answer(sealed, asked, credentials().secret_key)
 
     def _take(self, found: LinkAnswer, changed: Callable[[], object]) -> None:
         own = found.secrets
@@ -160,12 +162,3 @@ class LinkGuardKeeper:
         if line != self._said:
             self._said = line
             self._say(line)
-
-
-def _sealed(body: bytes) -> list[str]:
-    try:
-        found = json.loads(body)
-    except ValueError as error:
-        # Not from a controller of pystore.
-        raise FormatError(f"the answer is no JSON: {error}") from error
-    return [one for one in found if isinstance(one, str)] if found else []

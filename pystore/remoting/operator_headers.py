@@ -233,8 +233,8 @@ class VerifyRequestResponse:
 @dataclass(frozen=True, slots=True)
 class LinkSecretsRequest:
     """
-    7116: a broker asks for the secrets of its links. The body of the answer is a JSON
-    list of sealed texts (`pystore.access.link_secrets`).
+    7116: a broker asks for the secrets of its links. The body of the answer is one
+    sealed text a line (`pystore.access.link_secrets`).
 
     Attributes:
         incarnation: of the process that asks.

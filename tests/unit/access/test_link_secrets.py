@@ -84,7 +84,7 @@ def test_an_answer_is_for_one_question_only(other: LinkQuestion) -> None:
         open_answer([sealed], ASKED, SECRET)
 
 
-@pytest.mark.parametrize("text", ["", "AQ==", "no Base64", "A" * 100])
+@pytest.mark.parametrize("text", ["", "AQ==", "no Base64", "A" * 100, "\ufffd"])
 def test_what_no_controller_sealed_is_refused(text: str) -> None:
     """Whatever it is."""
     with pytest.raises(FormatError, match="another secret"):

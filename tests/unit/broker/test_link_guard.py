@@ -217,7 +217,8 @@ def test_that_proofs_are_not_required_is_believed_from_a_sealed_answer_only(
             await until(lambda: guard_of(one).secrets)
             one._links.told(MasterInfo(master_epoch=9, links=AccessMode.OFF))
             assert guard_of(one).is_required
-            await asyncio.sleep(0.2)
+            # The controller's own word comes with the next poll.
+            await until(lambda: one._links._seen == one._links._has)
             assert guard_of(one).is_required
             await switch(at, "off")
             await until(lambda: not guard_of(one).is_required)
