@@ -13,6 +13,7 @@ from pathlib import Path
 from pystore.access.credentials import CredentialsFile
 from pystore.controller.server.config import ControllerConfig
 from pystore.errors import InvalidError
+from pystore.net.tls import ClientTls
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.record_store import RecordStore
 
@@ -28,8 +29,8 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
 
     Raises:
         InvalidError: no store or two stores are named, ZooKeeper's client is missing,
-            or others may read the credentials.
-        OSError: the credentials cannot be read.
+            or others may read the credentials, or files of TLS do not fit.
+        OSError: a file cannot be read.
     """
     if bool(settings.store) == bool(settings.zookeeper):
         raise InvalidError(
@@ -60,7 +61,12 @@ def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
     if settings.zookeeper_tls:
         files = settings.tls
         if files.authorities is None:
-            raise InvalidError("zookeeperTls needs tlsAuthorities: who signed its name")
+            raise InvalidError(
+                "zookeeperTls needs tlsAuthorities: the certificates that sign those "
+                "of its servers"
+            )
+        # kazoo reads them in a thread, whose errors look like a server that is down.
+        ClientTls(files)
         tls = ZookeeperTls(files.authorities, files.certificate, files.key)
     return lambda: ZookeeperStore(
         settings.zookeeper,

@@ -105,7 +105,9 @@ def access_of(texts: SettingTexts) -> AccessSettings:
         # It does not know the file.
         raise InvalidError(f"{texts.where}: {error}") from error
     is_client = texts.flag("tlsClient", default=False)
-    unproven = parse_networks(texts.text("haUnproven", ""), texts.where)
+    unproven = parse_networks(
+        texts.text("haUnproven", ""), f"{texts.where}: haUnproven"
+    )
     return AccessSettings(_credentials(texts), tls, is_client, unproven)
 
 

@@ -91,6 +91,7 @@ def test_a_port_and_the_connections_of_a_node_speak_tls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
+        ('haUnproven = "here"', "f: haUnproven: 'here' does not appear"),
         ('tlsMode = "on"', "f: tlsMode=on: expected disabled, permissive, enforcing"),
         ('tlsMode = "enforcing"', "f: TLS is enforcing: give certificate and key"),
         ('tlsClient = "perhaps"', "f: tlsClient=perhaps: expected true or false"),

@@ -32,3 +32,23 @@ def test_a_directory_is_lmdb(tmp_path: Path) -> None:
     assert isinstance(store, LmdbStore)
     assert [] == store.scan("controller/")
     store.close()
+
+
+@pytest.mark.parametrize("content", [None, "nothing"])
+def test_files_of_tls_that_cannot_be_used_are_refused_at_once(
+    tmp_path: Path, content: str | None
+) -> None:
+    """
+    And not told as a ZooKeeper that does not answer.
+    """
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    texts = {
+        "zookeeper": "127.0.0.1:1",
+        "zookeeperTls": "true",
+        "tlsAuthorities": str(path),
+    }
+    settings = ControllerConfig().with_texts(texts, is_running=False)
+    with pytest.raises((InvalidError, OSError), match=r"ca\.pem"):
+        record_store(settings)
