@@ -1,7 +1,8 @@
 /* The contract of pystore's C core, seventh part: around appends.
  *
  * What the program around a log does between appends: it undoes one that
- * failed, holds all of them back, and looks at the clock that stamps records.
+ * failed, holds all of them back, looks at the clock that stamps records, and
+ * gives the log a repaired segment.
  * The conventions are those of pystore.h,
  * and this header is the cdef as well.
  */
@@ -37,5 +38,22 @@ typedef struct ps_clock_state {
  * Status: PS_E_CLOSED. */
 PS_API ps_status ps_log_clock(ps_log *log, uint32_t is_accepted,
                               ps_clock_state *state, ps_error *error);
+
+/* Gives the log a repaired segment: the file BASE.pull, with 20 digits, in the
+ * directory of new segments takes the name of a segment, or becomes the one
+ * before the first. The caller has written all of it, and what belongs to it,
+ * and has given the damaged file another name if it is to stay. Before the
+ * first one nothing that has the name is replaced.
+ * Effect: name and bytes are on disk, the segment is read from the new file,
+ * blocks of the old one stay; a new beginning is published last.
+ * Threads: [serial]. Status: PS_E_INVALID (the log has no synced segment at
+ * `base`, and none can begin there; or the size differs from that of a
+ * segment), PS_E_IO, PS_E_MEMORY, PS_E_CLOSED. */
+PS_API ps_status ps_log_install(ps_log *log, uint64_t base, ps_error *error);
+
+/* Starts to write bytes of any open file back, without waiting: a large file
+ * that is written in pieces delays no sync of the log. Only a hint.
+ * Threads: [any]. */
+PS_API void ps_file_writeback(int32_t file, uint64_t at, uint64_t size);
 
 #endif

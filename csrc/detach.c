@@ -84,18 +84,7 @@ static ps_status detach(ps_segments *list, ps_segment *segment, uint64_t end,
     free(copy);
     return status;
   }
-  *copy = (ps_segment){.list = list,
-                       .base = segment->base,
-                       .size = segment->size,
-                       .file = file,
-                       .read_file = PS_FILE_NONE,
-                       .references = 1};
-  pthread_mutex_lock(&list->lock);
-  for (uint32_t i = 0; i < list->count; i++)
-    if (list->items[i] == segment)
-      list->items[i] = copy;
-  ps_segment_drop(list, segment); /* the list's reference */
-  pthread_mutex_unlock(&list->lock);
+  ps_segments_replace(list, segment, copy, file);
   return PS_OK;
 }
 

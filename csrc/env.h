@@ -42,6 +42,8 @@ typedef struct ps_env {
   int64_t (*size)(void *self, int32_t file);
   /* How many names the file has; 0: it was removed. */
   int64_t (*links)(void *self, int32_t file);
+  /* Two numbers that no other file has while this one is open or mapped. */
+  int32_t (*identity)(void *self, int32_t file, uint64_t *numbers);
   /* May answer less than asked; 0 only at the end of the file. */
   int64_t (*read)(void *self, int32_t file, void *to, uint64_t size,
                   uint64_t at);

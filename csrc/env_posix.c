@@ -111,6 +111,16 @@ static int64_t posix_links(void *self, int32_t file) {
   return (int64_t)status.st_nlink;
 }
 
+static int32_t posix_identity(void *self, int32_t file, uint64_t *numbers) {
+  (void)self;
+  struct stat status;
+  if (fstat(file, &status) < 0)
+    return -errno;
+  numbers[0] = (uint64_t)status.st_dev;
+  numbers[1] = (uint64_t)status.st_ino;
+  return 0;
+}
+
 static int64_t posix_read(void *self, int32_t file, void *to, uint64_t size,
                           uint64_t at) {
   (void)self;
@@ -531,6 +541,7 @@ const ps_env *ps_env_posix(void) {
       .close = posix_close,
       .size = posix_size,
       .links = posix_links,
+      .identity = posix_identity,
       .read = posix_read,
       .write = posix_write,
       .allocate = posix_allocate,

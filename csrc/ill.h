@@ -11,8 +11,8 @@
 
 #include "pystore.h"
 
-/* A mode of ps_options. What is found is that of the opening: a segment that is
- * restored meanwhile is seen by the next one. */
+/* A mode of ps_options. A segment that is restored meanwhile is read from its
+ * new file; ps_log_ill says what the last read found. */
 #define PS_MODE_READ_ILL 2
 
 /* Finds the first range at or behind `from` whose bytes are not there, within

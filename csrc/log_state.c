@@ -189,8 +189,8 @@ ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
   uint64_t least = is_known ? atomic_load(&page->min_offset) : 0;
   if (log->options.mode == PS_MODE_READ && ends->min_offset < least)
     ends->min_offset = least;
-  /* Missing at the front, which no file says. */
-  if (list->takes_ill && log->live != NULL && is_known &&
+  /* Missing at the front, which no file says, or added there since. */
+  if (log->options.mode == PS_MODE_READ && log->live != NULL && is_known &&
       ends->min_offset > least)
     ends->min_offset = least;
   /* A log that begins elsewhere has its segment before an end says so, and a

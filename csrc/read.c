@@ -10,6 +10,7 @@
 #include "listing.h"
 #include "log_state.h"
 #include "read.h"
+#include "renew.h"
 #include "scan.h"
 
 #define WINDOW_FIRST 262144U /* a scan's windows grow from here */
@@ -71,6 +72,17 @@ ps_status ps_log_find_segment(ps_log *log, uint64_t offset,
                    offset, ps_segments_first(&log->segments),
                    ps_segments_end(&log->segments));
   return PS_OK;
+}
+
+/* Has the segment of bad bytes another file now? Then a reader reads once more.
+ * *seen is from before the first time. */
+static int32_t is_renewed(ps_log *log, uint64_t offset, uint64_t *seen) {
+  return log->options.mode == PS_MODE_READ &&
+         ps_renew(&log->segments, offset, seen);
+}
+
+static uint64_t renewals_of(ps_log *log) {
+  return atomic_load(&log->segments.renewals);
 }
 
 ps_status ps_log_check_range(ps_log *log, uint64_t offset, uint64_t end,
@@ -194,10 +206,13 @@ ps_status ps_block_acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
+  uint64_t seen = renewals_of(log);
   if (size_max == 0)
     status = ps_fail(error, PS_E_INVALID, offset, "a block of no bytes");
   else
-    status = acquire(log, offset, size_max, block, error);
+    do
+      status = acquire(log, offset, size_max, block, error);
+    while (status == PS_E_CORRUPT && is_renewed(log, offset, &seen));
   ps_log_leave(log);
   return status;
 }
@@ -276,8 +291,11 @@ static ps_status read_sized(ps_log *log, const wanted_record *wanted,
   if (status != PS_OK)
     return status;
   uint64_t generation = ps_log_generation(log);
+  uint64_t seen = renewals_of(log);
   uint32_t found = 0;
-  status = read_record(log, wanted, buffer, capacity, &found, record, error);
+  do
+    status = read_record(log, wanted, buffer, capacity, &found, record, error);
+  while (status == PS_E_CORRUPT && is_renewed(log, wanted->offset, &seen));
   if (status == PS_OK || status == PS_E_CORRUPT || status == PS_E_RANGE) {
     ps_error cut;
     if (ps_log_check_cut(log, generation, wanted->offset + (found ? found : 1),
@@ -392,9 +410,14 @@ static ps_status scan_segment(ps_log *log, ps_segment *segment, pass *p,
   return *answer == PS_SCAN_MEMORY ? PS_E_MEMORY : PS_OK;
 }
 
+static int32_t is_bad(const ps_cursor *cursor) {
+  return cursor->stop == PS_STOP_ZERO || cursor->stop >= PS_STOP_SIZE;
+}
+
 static ps_status scan_log(ps_log *log, pass *p, uint64_t asked,
                           ps_error *error) {
   ps_cursor *cursor = p->cursor;
+  uint64_t seen = renewals_of(log);
   for (;;) {
     if (cursor->offset >= cursor->limit) {
       /* The end of all segments is no limit that the caller set. */
@@ -420,6 +443,9 @@ static ps_status scan_log(ps_log *log, pass *p, uint64_t asked,
     int32_t answer = 0;
     status = scan_segment(log, segment, p, &answer, error);
     ps_segment_release(&log->segments, segment);
+    if (status == PS_OK && answer != PS_SEGMENT_DONE && is_bad(cursor) &&
+        is_renewed(log, cursor->offset, &seen))
+      continue;
     if (status != PS_OK || answer != PS_SEGMENT_DONE)
       return status;
   }
@@ -468,25 +494,36 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
   return status;
 }
 
+static ps_status populate(ps_log *log, uint64_t offset, uint64_t *size,
+                          ps_error *error) {
+  uint64_t end = ps_log_read_end(log);
+  ps_segment *segment = NULL;
+  ps_status status = ps_log_check_range(log, offset, end, error);
+  if (status == PS_OK)
+    status = ps_log_find_segment(log, offset, &segment, error);
+  if (status != PS_OK)
+    return status;
+  uint64_t stop = ps_segment_stop(segment, offset, end);
+  if (*size > stop - offset)
+    *size = stop - offset;
+  const uint8_t *data = NULL;
+  status =
+      ps_segment_populate(&log->segments, segment, offset, *size, &data, error);
+  ps_segment_release(&log->segments, segment);
+  return status;
+}
+
 ps_status ps_log_populate(ps_log *log, uint64_t offset, uint64_t *size,
                           ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  uint64_t end = ps_log_read_end(log);
-  ps_segment *segment = NULL;
-  status = ps_log_check_range(log, offset, end, error);
-  if (status == PS_OK)
-    status = ps_log_find_segment(log, offset, &segment, error);
-  if (status == PS_OK) {
-    uint64_t stop = ps_segment_stop(segment, offset, end);
-    if (*size > stop - offset)
-      *size = stop - offset;
-    const uint8_t *data = NULL;
-    status = ps_segment_populate(&log->segments, segment, offset, *size, &data,
-                                 error);
-    ps_segment_release(&log->segments, segment);
-  }
+  uint64_t wanted = *size;
+  uint64_t seen = renewals_of(log);
+  do {
+    *size = wanted;
+    status = populate(log, offset, size, error);
+  } while (status == PS_E_CORRUPT && is_renewed(log, offset, &seen));
   ps_log_leave(log);
   return status;
 }

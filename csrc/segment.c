@@ -56,8 +56,10 @@ int32_t ps_segment_map(ps_segments *list, ps_segment *segment) {
   if (size >= 0 && (uint64_t)size < usable)
     size = -EFAULT;
   const uint8_t *data = NULL;
-  int32_t result =
-      size < 0 ? (int32_t)size : env->map(env->self, file, usable, &data);
+  int32_t result = size < 0 ? (int32_t)size
+                            : env->identity(env->self, file, segment->identity);
+  if (result == 0)
+    result = env->map(env->self, file, usable, &data);
   if (result == PS_MAPPED_BY_FILE)
     segment->read_file = file;
   else

@@ -38,6 +38,7 @@ typedef struct ps_segment {
   int32_t is_punched;  /* space must be allocated again before an append */
   _Atomic uint64_t touched; /* populated up to here before; only a hint */
   const uint8_t *data;      /* NULL: not mapped yet */
+  uint64_t identity[2];     /* of the file that is mapped */
 } ps_segment;
 
 typedef struct ps_segments {
@@ -55,6 +56,7 @@ typedef struct ps_segments {
   uint32_t stranded_count;
   /* A reader's: the cut generation that the items belong to. */
   _Atomic uint64_t generation;
+  _Atomic uint64_t renewals; /* how often a segment got another file */
 } ps_segments;
 
 /* Gives one reference back; with the last one the segment is unmapped, closed

@@ -18,34 +18,72 @@ static ps_listing listing_of(const ps_segments *list) {
                       .takes_ill = list->takes_ill};
 }
 
-/* Adds a segment at the end; the list's lock is held or no other thread has the
- * list. */
+/* Makes room for `count` segments; the list's lock is held or no other thread
+ * has the list. */
+static ps_status reserve(ps_segments *list, uint32_t count, ps_error *error) {
+  if (count <= list->capacity)
+    return PS_OK;
+  uint32_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+  if (capacity < count)
+    capacity = count;
+  ps_segment **items = realloc(list->items, capacity * sizeof(ps_segment *));
+  if (items == NULL)
+    return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "no memory for a segment");
+  list->items = items;
+  list->capacity = capacity;
+  return PS_OK;
+}
+
+static ps_segment *make(ps_segments *list, const ps_listed *item,
+                        int32_t file) {
+  ps_segment *segment = malloc(sizeof *segment);
+  if (segment != NULL)
+    *segment = (ps_segment){.list = list,
+                            .base = item->base,
+                            .size = list->segment_size,
+                            .ill = item->ill,
+                            .lost = list->segment_size - (uint64_t)item->size,
+                            .file = file,
+                            .read_file = PS_FILE_NONE,
+                            .references = 1};
+  return segment;
+}
+
+/* Adds a segment at the end; the lock as above. */
 static ps_status add(ps_segments *list, const ps_listed *item, int32_t file,
                      ps_error *error) {
   uint64_t base = item->base;
   assert(list->count == 0 ||
          list->items[list->count - 1]->base + list->segment_size == base);
-  if (list->count == list->capacity) {
-    uint32_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-    ps_segment **items = realloc(list->items, capacity * sizeof(ps_segment *));
-    if (items == NULL)
-      return ps_fail(error, PS_E_MEMORY, base, "no memory for a segment");
-    list->items = items;
-    list->capacity = capacity;
-  }
-  ps_segment *segment = malloc(sizeof *segment);
+  ps_status status = reserve(list, list->count + 1, error);
+  if (status != PS_OK)
+    return status;
+  ps_segment *segment = make(list, item, file);
   if (segment == NULL)
     return ps_fail(error, PS_E_MEMORY, base, "no memory for a segment");
-  *segment = (ps_segment){.list = list,
-                          .base = base,
-                          .size = list->segment_size,
-                          .ill = item->ill,
-                          .lost = list->segment_size - (uint64_t)item->size,
-                          .file = file,
-                          .read_file = PS_FILE_NONE,
-                          .references = 1};
   list->items[list->count++] = segment;
   return PS_OK;
+}
+
+/* Adds the segments of `found` that stand below the first one, as a repair
+ * adds them to a log that began late; the lock is held. */
+static ps_status add_below(ps_segments *list, const ps_listing *found,
+                           ps_error *error) {
+  uint32_t count = 0;
+  while (list->count > 0 && count < found->count &&
+         found->items[count].base < list->items[0]->base)
+    count++;
+  ps_status status = reserve(list, list->count + count, error);
+  for (; status == PS_OK && count > 0; count--) {
+    ps_segment *segment = make(list, &found->items[count - 1], -1);
+    if (segment == NULL)
+      return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET,
+                     "no memory for a segment");
+    memmove(list->items + 1, list->items, list->count * sizeof(ps_segment *));
+    list->items[0] = segment;
+    list->count++;
+  }
+  return status;
 }
 
 static ps_status add_next(ps_segments *list, uint64_t base, int32_t file,
@@ -135,8 +173,10 @@ ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
     list->count = 0;
     atomic_store(&list->generation, generation);
   }
-  if (status == PS_OK)
+  if (status == PS_OK) {
     drop_gone(list, &found);
+    status = add_below(list, &found, error);
+  }
   for (uint32_t i = 0; status == PS_OK && i < found.count; i++) {
     uint64_t base = found.items[i].base;
     if (list->count > 0 && base <= list->items[list->count - 1]->base)
@@ -174,6 +214,48 @@ ps_segment *ps_segments_find(ps_segments *list, uint64_t offset) {
   }
   pthread_mutex_unlock(&list->lock);
   return found;
+}
+
+void ps_segments_replace(ps_segments *list, ps_segment *segment,
+                         ps_segment *fresh, int32_t file) {
+  *fresh = (ps_segment){.list = list,
+                        .base = segment->base,
+                        .size = segment->size,
+                        .file = file,
+                        .read_file = PS_FILE_NONE,
+                        .references = 1};
+  pthread_mutex_lock(&list->lock);
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->items[i] == segment) {
+      list->items[i] = fresh;
+      fresh = NULL;
+      ps_segment_drop(list, segment); /* the list's reference */
+    }
+  if (fresh != NULL) /* another thread was first, or it was deleted */
+    ps_segment_drop(list, fresh);
+  pthread_mutex_unlock(&list->lock);
+}
+
+ps_status ps_segments_reserve(ps_segments *list, ps_error *error) {
+  pthread_mutex_lock(&list->lock);
+  ps_status status = reserve(list, list->count + 1, error);
+  pthread_mutex_unlock(&list->lock);
+  return status;
+}
+
+void ps_segments_add_first(ps_segments *list, ps_segment *fresh) {
+  pthread_mutex_lock(&list->lock);
+  assert(list->count > 0 && list->count < list->capacity);
+  *fresh = (ps_segment){.list = list,
+                        .base = list->items[0]->base - list->segment_size,
+                        .size = list->segment_size,
+                        .file = -1,
+                        .read_file = PS_FILE_NONE,
+                        .references = 1};
+  memmove(list->items + 1, list->items, list->count * sizeof(ps_segment *));
+  list->items[0] = fresh;
+  list->count++;
+  pthread_mutex_unlock(&list->lock);
 }
 
 uint64_t ps_segments_first(ps_segments *list) {

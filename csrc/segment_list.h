@@ -26,6 +26,19 @@ ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
 /* The segment that holds `offset`, acquired; NULL if there is none. */
 ps_segment *ps_segments_find(ps_segments *list, uint64_t offset);
 
+/* Puts a segment of the file that has its name now into the place of a listed
+ * one; blocks of the old one stay readable. `fresh` is the list's then, and so
+ * is `file`, which is open for writing, or -1. */
+void ps_segments_replace(ps_segments *list, ps_segment *segment,
+                         ps_segment *fresh, int32_t file);
+
+/* Makes room for one more segment. Status: PS_E_MEMORY. */
+ps_status ps_segments_reserve(ps_segments *list, ps_error *error);
+
+/* Puts a segment before the first one; there is room for it, and its file has
+ * its name. `fresh` is the list's then. */
+void ps_segments_add_first(ps_segments *list, ps_segment *fresh);
+
 /* Base of the first segment and end of the last one; 0 without segments. */
 uint64_t ps_segments_first(ps_segments *list);
 uint64_t ps_segments_end(ps_segments *list);

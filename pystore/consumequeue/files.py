@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pystore.errors import CorruptError, PoisonedError
-from pystore.fs.atomic import storage_error, sync_descriptor
+from pystore.fs.atomic import replace_file, storage_error, sync_descriptor
 from pystore.fs.fd_cache import Descriptor, FdCache
 from pystore.fs.layout import segment_name
 
@@ -244,7 +244,7 @@ class QueueFiles:
         return file
 
     def _create(self, base: int) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_folders()
         if self.bases:
             # Else a power cut could remove this file and not the next one.
             self._sync_file(self.bases[-1])
@@ -257,6 +257,37 @@ class QueueFiles:
             os.close(descriptor)
         self._pool.note(self.folder)
         self.bases.append(base)
+
+    def add_below(self, base: int, content: bytes, temporary: Path) -> None:
+        """
+        Adds a file before the first one: it is complete and on disk before it has its
+        name, since a hole in a file ends the queue.
+
+        Args:
+            base: its position.
+            content: all of it.
+            temporary: a directory of the same file system.
+
+        Raises:
+            FullError: no space is left; nothing was changed.
+            StorageError: the system refused; likewise.
+        """
+        self._refuse_poisoned()
+        path = Path(self._path(base))
+        try:
+            self._make_folders()
+        except OSError as error:
+            # The error of the system does not name the path.
+            raise storage_error("create", self.folder, error) from error
+        replace_file(path, content, temporary)
+        self._pool.note(*self.folder.parents[:3])
+        # Readers in other threads have the old list.
+        self.bases = [base, *self.bases]
+
+    def _make_folders(self) -> None:
+        # Not the store's own one: its path may have become free, or another's.
+        for folder in (*reversed(self.folder.parents[:2]), self.folder):
+            folder.mkdir(exist_ok=True)
 
     def _zero(self, start: int, end: int) -> None:
         for base in self.bases:

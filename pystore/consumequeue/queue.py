@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,6 +40,7 @@ _FILLER_SIZE = 2**31 - 1
 _unpack_entry = _ENTRY.unpack
 _tuple_new = tuple.__new__
 _FILLER = _ENTRY.pack(0, _FILLER_SIZE, 0)
+_FILLER_SLOT = np.frombuffer(_FILLER, ENTRY_DTYPE)[0]
 _LAST_INDEX = (2**63 - 1) // ENTRY_SIZE - 1
 
 
@@ -386,6 +388,60 @@ class ConsumeQueue:
                 raise self._out_of_range(index)
             self.files.write(index * ENTRY_SIZE, entries[:below].tobytes())
         self.append(index + below, entries[below:])
+
+    def prepend(
+        self, indexes: NDArray[np.int64], entries: Entries, temporary: Path
+    ) -> None:
+        """
+        Writes entries in the place of fillers, and in files before the first one.
+
+        Files come from the top down, so that none is missing between two others. A new
+        queue ends after the last entry.
+
+        Args:
+            indexes: their queue offsets, ascending, at least one.
+            entries: in the order of the log.
+            temporary: a directory of the file system of the queue.
+
+        Raises:
+            FullError: no space is left; the same entries may be written again.
+            StorageError: the system refused; likewise.
+        """
+        per_file, is_new = self._file_size // ENTRY_SIZE, not self.files.bases
+        last = int(indexes[-1])
+        highest = last // per_file
+        if not is_new:
+            highest = max(highest, self.first_slot // per_file - 1)
+        for number in range(highest, int(indexes[0]) // per_file - 1, -1):
+            low = number * per_file
+            start, end = np.searchsorted(indexes, [low, low + per_file]).tolist()
+            places, part = indexes[start:end] - low, entries[start:end]
+            if low * ENTRY_SIZE in self.files.bases:
+                self._write_runs(low, places, part)
+                continue
+            slots = np.full(per_file, _FILLER_SLOT, ENTRY_DTYPE)
+            slots[places] = part
+            content = slots.tobytes()
+            if is_new and number == highest:
+                used = (last + 1 - low) * ENTRY_SIZE
+                content = content[:used] + bytes(len(content) - used)
+            self.files.add_below(low * ENTRY_SIZE, content, temporary)
+        self._find_first_slot()
+        if is_new:
+            self.end_offset = int(entries["offset"][-1]) + int(entries["size"][-1])
+            self.max_index = last + 1
+
+    def _write_runs(
+        self, low: int, places: NDArray[np.int64], entries: Entries
+    ) -> None:
+        """
+        Writes entries into a file that begins with slot ``low``.
+        """
+        edges = np.flatnonzero(np.diff(places) != 1) + 1
+        for run in np.split(np.arange(len(places)), edges):
+            if len(run):
+                at = (low + int(places[run[0]])) * ENTRY_SIZE
+                self.files.write(at, entries[run].tobytes())
 
     def cut(self, end: int) -> int:
         """

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pystore.consumequeue.below import below_first
 from pystore.consumequeue.build import (
     BuildPlan,
     Dispatched,
@@ -405,6 +406,44 @@ class ConsumeQueues:
             queue.insert(int(indexes[run[0]]), entries[run], first)
         self._queues[key] = queue
         self._note(queue)
+
+    def prepend(
+        self, group: Group, min_offset: int, next_index: int | None, temporary: Path
+    ) -> int:
+        """
+        Writes the entries of records below the log's first one, before that one begins
+        lower: until then no reader sees them.
+
+        Args:
+            group: of one queue, of the segment before the log.
+            min_offset: of the log.
+            next_index: the next queue offset of a queue without files; ``None``: not
+                known.
+            temporary: a directory of the file system of the queues.
+
+        Returns:
+            The number of entries; records of an earlier topic of the name have none.
+
+        Raises:
+            FullError: no space is left; call it again.
+            StorageError: the system refused; likewise.
+        """
+        key = group.topic, group.queue_id
+        if name_problem(*key):
+            return 0
+        queue = self._queues.get(key)
+        limit = next_index if queue is None else queue.first_index(min_offset)
+        chosen = below_first(group, limit)
+        if not len(chosen.indexes):
+            return 0
+        if queue is None:
+            queue = self._make(*key)
+        self._will_change(queue)
+        queue.prepend(chosen.indexes, chosen.entries, temporary)
+        self._queues[key] = queue
+        self._has_light = self._has_light or key[0].startswith(LIGHT_PREFIX)
+        self._note(queue)
+        return len(chosen.indexes)
 
     def _will_change(self, queue: ConsumeQueue) -> None:
         """

@@ -567,6 +567,19 @@ class LogHandle(LogReader):
         """
         self._call(lib.ps_log_begin_at, base)
 
+    def install(self, base: int) -> None:
+        """
+        Gives the log a repaired segment: the file ``BASE.pull`` in the directory of new
+        segments takes the name of a segment, or becomes the segment before the first
+        one. The caller has given the damaged file another name, if it is to stay.
+
+        Raises:
+            InvalidError: no synced segment of the log begins at *base*, and none can;
+                or the file has another size.
+            StorageError: the system refused.
+        """
+        self._call(lib.ps_log_install, base)
+
     def delete_before(self, offset: int) -> int:
         """
         Deletes whole segments that end at or below *offset*, never the active.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from pystore.doctor.source import Source
 from pystore.errors import StorageError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
 from pystore.fs.layout import COMMIT_LOG, segment_name, segment_path, segment_temporary
+from pystore.store.mend import write_block
 
 __all__ = ["fill", "patch"]
 
@@ -96,34 +96,18 @@ def _write(
     try:
         if path.stat().st_nlink > 1:
             _detach(root, path)
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             _keep(file, base, part, kept)
-            for block in blocks:
-                _write_block(file, path, block.view, block.offset - base)
-            sync_descriptor(file)
         finally:
             os.close(file)
+        for block in blocks:
+            write_block(path, block.offset - base, memoryview(block.view))
     except OSError as error:
         if isinstance(error, StorageError):
             raise
         # The error of the system does not name the path.
         raise storage_error("patch", path, error) from error
-
-
-def _write_block(file: int, path: Path, data: memoryview, at: int) -> None:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(file, data[done:], at + done)
-    sync_descriptor(file)
-    # What is read again must come from the disk, not from the memory just written.
-    if sys.platform == "linux":
-        os.posix_fadvise(file, at, len(data), os.POSIX_FADV_DONTNEED)
-    if os.pread(file, len(data), at) != data:
-        raise StorageError(
-            f"{path}: other bytes are read at {at} than were written: replace the disk",
-            path=str(path),
-        )
 
 
 def _install(
@@ -145,7 +129,7 @@ def _install(
                 low = part[0]
                 _copy_head(path, file, low - base)
             for block in _blocks(source, low, part[1]):
-                _write_block(file, draft, block.view, block.offset - base)
+                write_block(draft, block.offset - base, memoryview(block.view))
             sync_descriptor(file)
         finally:
             os.close(file)

@@ -194,14 +194,21 @@ class PeerEvent(NodeEvent):
 class LinkOpened(PeerEvent):
     """
     A link to a peer has begun: both ends have agreed where it continues.
+
+    Attributes:
+        is_unproven: whether this master could have verified the slave, which proved
+            nothing (docs/security.md, *Links*).
     """
+
+    is_unproven: bool = False
 
     @property
     def text(self) -> str:
         """
         The fact in one line.
         """
-        return f"a link to {self.peer} is open"
+        lack = "; it did not prove that it is a broker of this set" * self.is_unproven
+        return f"a link to {self.peer} is open{lack}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

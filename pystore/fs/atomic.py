@@ -206,9 +206,19 @@ def remove_file(path: Path, calls: Calls = SYSTEM) -> bool:
     return True
 
 
-def sweep(temporary: Path, calls: Calls = SYSTEM) -> list[str]:
+def sweep(
+    temporary: Path,
+    calls: Calls = SYSTEM,
+    *,
+    keeps: Callable[[Path], bool] = lambda _: False,
+) -> list[str]:
     """
     Remove the drafts that a killed process left.
+
+    Args:
+        temporary: the directory.
+        calls: of the system.
+        keeps: whether a draft stays.
 
     Returns:
         The names removed, in order.
@@ -218,6 +228,7 @@ def sweep(temporary: Path, calls: Calls = SYSTEM) -> list[str]:
     """
     try:
         names = sorted(os.listdir(temporary))
+        names = [one for one in names if not keeps(temporary / one)]
         for name in names:
             calls.unlink(temporary / name)
     except OSError as error:

@@ -9,6 +9,8 @@ Source: formats 1, 2, 5; docs/format.md.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pystore.errors import InvalidError, NotAStoreError
@@ -42,6 +44,11 @@ META_ADVICE = (
     f"restore {META_NAME}/ from a backup, or move {META_NAME}/ away and open again"
 )
 """The remedy for a damaged ``meta/``."""
+
+PULL_SUFFIX = ".pull"
+"""Of a segment that a repair copies, among the temporary files."""
+
+_PULL_MS = 24 * 3_600_000
 
 LIVE_FORMAT = 1
 """The format of ``meta/live``."""
@@ -141,18 +148,65 @@ def segment_temporary(root: Path) -> Path:
     The directory in which segments are made before they have their name: it must be on
     their file system, and ``commitlog/`` may be on another one than ``meta/``.
 
-    Made if it is missing.
+    Made if it is missing; also of a store without ``meta/``, which a repair gives no
+    other folder.
 
     Raises:
         StorageError: the system refused.
     """
     usual, log = root / META_NAME / TEMPORARY_NAME, root / COMMIT_LOG
-    if mount_of(usual) == mount_of(log):
+    # A store of RocketMQ has none of the two; a file with the name is refused.
+    if os.path.lexists(usual) and mount_of(usual) == mount_of(log):
         return usual
     other = log / SEGMENT_TEMPORARY_NAME
     if not other.is_dir():
         _make_directory(other)
     return other
+
+
+def is_wanted_pull(path: Path, now_ms: int) -> bool:
+    """
+    Whether a file is a segment that a repair copies and that was written to less than a
+    day ago.
+
+    Args:
+        path: of the file.
+        now_ms: the time, ms since 1970.
+    """
+    if path.suffix != PULL_SUFFIX:
+        return False
+    try:
+        written_ms = path.stat().st_mtime_ns // 1_000_000
+    except FileNotFoundError:
+        # It became a segment meanwhile.
+        return False
+    return now_ms - written_ms < _PULL_MS
+
+
+@contextmanager
+def queue_temporary(root: Path) -> Iterator[Path]:
+    """
+    The directory in which whole queue files are made before they have their name, on
+    the file system of ``consumequeue/``. It is gone afterwards: RocketMQ would take it
+    for a topic, though for one without queues.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    folder = root / CONSUME_QUEUE / SEGMENT_TEMPORARY_NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.iterdir():
+            left.unlink()
+    except OSError as error:
+        # The error of the system does not name the path.
+        raise storage_error("prepare", folder, error) from error
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            # What is left in it goes at the next use.
+            folder.rmdir()
 
 
 def _make_directory(path: Path) -> None:

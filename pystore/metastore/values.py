@@ -179,6 +179,12 @@ class JoinMark:
         """
         return self.floor >= 0 or not self.has_queue_offsets
 
+    def reached(self, begin: int) -> JoinMark:
+        """
+        Returns the mark of a replica whose log begins lower now.
+        """
+        return replace(self, floor=-1) if begin <= self.floor else self
+
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:

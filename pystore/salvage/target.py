@@ -123,7 +123,7 @@ class SalvageTarget:
             stop = scan.cursor.offset
             for group in groups_of(rows, log.topic, Dispatched()):
                 queues.insert(group, self._firsts[group.topic, group.queue_id])
-            light = find_light_groups(log, rows, stop)
+            light = find_light_groups(log, rows)
             queues.dispatch(rows[:0], stop, log.topic, light=light)
             queues.dispatched_ms = int(rows["store_ms"][-1])
         queues.dispatched_end = max(queues.dispatched_end, end)

@@ -46,6 +46,12 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
         StorageError: the system refused; if appends fail from now on, reopen the
             store, which finishes the cut.
     """
+    # A repair must not write bytes back that a cut removes.
+    with writer.mending:
+        return _cut_log(writer, offset)
+
+
+def _cut_log(writer: Writer, offset: int) -> CutReport:
     log = writer.log
     is_intended = is_done = False
     try:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.core.log_writer import LogHandle
+from pystore.core.log_reader import LogReader
 from pystore.message.properties import SCHEDULE_TOPIC, delivery_ms
 
 __all__ = ["with_delivery_times"]
 
 
 def with_delivery_times(
-    log: LogHandle, rows: NDArray[Any], levels_ms: tuple[int, ...]
+    log: LogReader, rows: NDArray[Any], levels_ms: tuple[int, ...]
 ) -> NDArray[Any]:
     """
     Returns rows with the tags codes that a broker with these levels gives.
@@ -44,5 +44,5 @@ def with_delivery_times(
     return changed
 
 
-def _is_delayed(log: LogHandle, topic_id: int) -> bool:
+def _is_delayed(log: LogReader, topic_id: int) -> bool:
     return log.topic(topic_id) == SCHEDULE_TOPIC

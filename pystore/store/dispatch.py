@@ -69,7 +69,7 @@ def dispatch(
     for found in scan:
         stop = scan.cursor.offset
         rows = with_delivery_times(log, found, writer.delay_levels_ms)
-        light = find_light_groups(log, rows, stop) if is_light else ()
+        light = find_light_groups(log, rows) if is_light else ()
         done = queues.dispatch(
             rows,
             stop,

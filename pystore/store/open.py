@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from pystore.clocks import wall_ms
 from pystore.consumequeue.queues import (
     ConsumeQueues,
     queue_file_size_of,
@@ -45,6 +46,7 @@ from pystore.fs.layout import (
     META_DRAFT_NAME,
     META_NAME,
     TEMPORARY_NAME,
+    is_wanted_pull,
     prepare_directory,
     prepare_meta_directories,
     segment_temporary,
@@ -153,11 +155,13 @@ def open_writer(
 
 def _sweep_temporaries(root: Path) -> Path:
     """
-    Removes what a killed process left; returns the directory for new segments.
+    Removes what a killed process left; returns the directory for new segments. A
+    segment that a repair was copying stays for a day: the repair goes on with it.
     """
     temporary = segment_temporary(root)
+    now_ms = wall_ms()
     for directory in {root / META_NAME / TEMPORARY_NAME, temporary}:
-        sweep(directory)
+        sweep(directory, keeps=lambda one: is_wanted_pull(one, now_ms))
     return temporary
 
 

@@ -29,7 +29,13 @@ from pystore.seals import (
 )
 from pystore.store.writer import Sealing, Writer
 
-__all__ = ["DEFAULT_GROUP", "remove_old_seals", "remove_seals", "seal_next"]
+__all__ = [
+    "DEFAULT_GROUP",
+    "group_of",
+    "remove_old_seals",
+    "remove_seals",
+    "seal_next",
+]
 
 DEFAULT_GROUP = "DEFAULT_BROKER"
 """The group of a store without an identity: RocketMQ's default broker name."""
@@ -104,7 +110,7 @@ def _seal(writer: Writer, base: int, end: int) -> None:
     before = read_seal(directory, base - (end - base)) if base >= end - base else None
     seal = make_seal(
         (block.view for block in log.blocks(base, end)),
-        group=_group(writer),
+        group=group_of(writer),
         start_offset=base,
         record_count=found.records,
         first_store_ms=first_ms,
@@ -160,7 +166,10 @@ def _remove(writer: Writer, is_removed: Callable[[int], bool]) -> None:
         writer.sealing = Sealing()
 
 
-def _group(writer: Writer) -> str:
+def group_of(writer: Writer) -> str:
+    """
+    Returns the group that the seals of a store name: its broker.
+    """
     identity = writer.metastore.read(IDENTITY)
     if isinstance(identity, TemporaryIdentity):
         identity = identity.identity

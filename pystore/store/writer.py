@@ -77,6 +77,7 @@ class Writer:
             was stored; ``None``: not known.
         storing: held while any of them is changed or stored, but by a cut.
         seals_lock: held by the thread that seals a segment.
+        mending: held while a block is patched or a segment installed, and by a cut.
         queue_bounds: the synced end of the consume queues, if a store has them open.
         delay_levels_ms: of the broker; empty: RocketMQ's default.
         queue_file_bytes: of the broker's configuration, if it is known.
@@ -108,6 +109,7 @@ class Writer:
     left: tuple[int, int, int] | None = None
     storing: Lock = field(default_factory=Lock)
     seals_lock: Lock = field(default_factory=Lock)
+    mending: Lock = field(default_factory=Lock)
     queue_bounds: QueueBounds | None = None
     delay_levels_ms: tuple[int, ...] = ()
     queue_file_bytes: int | None = None

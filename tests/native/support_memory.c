@@ -140,6 +140,15 @@ static int64_t env_links(void *self, int32_t file) {
   return end(fs, links);
 }
 
+static int32_t env_identity(void *self, int32_t file, uint64_t *numbers) {
+  memory *fs = self;
+  pthread_mutex_lock(&fs->lock);
+  (void)file_of(fs, file);
+  numbers[0] = 0;
+  numbers[1] = (uint64_t)fs->open[file];
+  return (int32_t)end(fs, 0);
+}
+
 static int64_t env_read(void *self, int32_t file, void *to, uint64_t size,
                         uint64_t at) {
   memory *fs = self;
@@ -446,6 +455,7 @@ void memory_offer(memory *fs) {
       .close = env_close,
       .size = env_size,
       .links = env_links,
+      .identity = env_identity,
       .read = env_read,
       .write = env_write,
       .allocate = env_allocate,

@@ -154,15 +154,24 @@ static void a_block_ends_with_a_short_file(void) {
   CHECK(0, store_free(s));
 }
 
-/* The system's reason is in the text. */
+/* The system's reason is in the text; once the file can be opened, it is read.
+ */
 static void a_segment_that_cannot_be_opened_hides_no_other(void) {
   store *s = full();
   /* One after the other is opened. */
   memory_fail(s->fs, CALL_OPEN, 2, EACCES, false);
   CHECK(PS_OK, store_open(s));
-  are_ill(s, &(const uint64_t[2]){SEGMENT, 2 * SEGMENT}, 1);
-  only_these_are_gone(s, SEGMENT, 2 * SEGMENT);
+  uint64_t offset = 0;
+  uint64_t end = 0;
+  CHECK(PS_OK, ps_log_ill(s->log, 0, &offset, &end, &s->error));
   CHECK_TRUE(strstr(s->error.text, "Permission denied: allow this user"));
+  are_ill(s, &(const uint64_t[2]){SEGMENT, 2 * SEGMENT}, 1);
+  memory_fail(s->fs, CALL_OPEN, 1, EACCES, true);
+  ps_block block;
+  CHECK(PS_E_CORRUPT, ps_block_acquire(s->log, SEGMENT, 9, &block, &s->error));
+  memory_heal(s->fs);
+  only_these_are_gone(s, 0, 0);
+  are_ill(s, NULL, 0);
   CHECK(0, store_free(s));
 }
 

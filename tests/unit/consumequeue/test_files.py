@@ -52,6 +52,20 @@ def test_files_have_their_full_length_and_the_name_of_their_position(
     assert [100, 200] == _files(folder).bases
 
 
+def test_a_queue_begins_in_no_store_that_was_renamed(tmp_path: Path) -> None:
+    """
+    Its path stays free: a directory there would look like a store, or stop a restore.
+    """
+    files = _files(tmp_path / "store" / "consumequeue" / "T" / "0")
+
+    with pytest.raises(StorageError, match="cannot write"):
+        files.write(0, b"x")
+    assert [] == os.listdir(tmp_path)
+    (tmp_path / "store").mkdir()
+    files.write(0, b"x")
+    assert ["consumequeue"] == os.listdir(tmp_path / "store")
+
+
 @pytest.mark.parametrize(
     ("name", "size", "problem"),
     [

@@ -339,3 +339,48 @@ def test_an_old_file_without_a_hole_is_not_read(tmp_path: Path) -> None:
 
     assert 8 * PER_FILE == queue.max_index
     assert (4, 10) == (sizes.count(20 * PER_FILE), sizes.count(20))
+
+
+def test_a_queue_is_filled_below_its_first_entry(tmp_path: Path) -> None:
+    """
+    In the place of fillers, in lower files, and in one without a record between them.
+    """
+    folder, temporary = tmp_path / "c" / "T" / "0", tmp_path / "tmp"
+    temporary.mkdir()
+    folder.mkdir(parents=True)
+    queue = _queue(folder)
+    queue.append(47, _entries(47, 20))
+    for first, count in [(45, 2), (22, 4), (3, 12)]:
+        indexes = np.arange(first, first + count)
+        queue.prepend(indexes, _entries(first, count), temporary)
+
+    present = [*range(3, 15), *range(22, 26), *range(45, 67)]
+    for one in (queue, _queue(folder)):
+        assert [0, 200, 400, 600, 800, 1000, 1200] == one.files.bases
+        assert (0, 67, 6700) == (one.first_slot, one.max_index, one.end_offset)
+        found = one.entries(0, 67)
+        assert present == np.flatnonzero(~is_filler(found)).tolist()
+        assert (found["offset"][present] == 100 * np.array(present)).all()
+    assert [] == list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("first", [0, 3, 10, 17])
+def test_a_queue_without_files_begins_with_lower_entries(
+    first: int, tmp_path: Path
+) -> None:
+    """
+    It ends after the last one, and appends go on there.
+    """
+    folder, temporary = tmp_path / "c" / "T" / "0", tmp_path / "tmp"
+    temporary.mkdir()
+    (tmp_path / "c").mkdir()
+    queue = _queue(folder)
+    queue.prepend(np.arange(first, first + 16), _entries(first, 16), temporary)
+
+    end = first + 16
+    for one in (queue, _queue(folder)):
+        assert (first - first % 10, end) == (one.first_slot, one.max_index)
+        assert 100 * end == one.end_offset
+        assert first == one.first_index(0)
+    queue.append(end, _entries(end, 9))
+    assert end + 9 == _queue(folder).max_index

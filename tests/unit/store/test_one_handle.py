@@ -19,6 +19,7 @@ import pytest
 from lib.command_line import run
 from lib.spark.verify_job import run_here
 from lib.store.proc_locks import locks_below
+from lib.store.stores import from_other
 
 import pystore
 from pystore import (
@@ -382,8 +383,8 @@ CALLS: dict[str, Callable[[Path], object]] = {
     "info": lambda root: run("info", root),
     "verify": lambda root: run("verify", root),
     "dump": lambda root: run("dump", root),
-    "recover": lambda root: run("recover", root),
-    "recover --dry-run": lambda root: run("recover", root, "--dry-run"),
+    "recover": lambda root: (run("recover", root), run("recover", root, "--dry-run")),
+    "recovery mend": lambda root: run("recovery", "mend", root, *from_other(root)),
     "epochs": lambda root: run("epochs", root),
     "append": lambda root: run("append", root, "--topic", "T"),
     "compare": lambda root: run("compare", root, root),
@@ -467,8 +468,7 @@ def test_no_public_call_gives_a_lock_up(tmp_path: Path) -> None:
             with contextlib.suppress(LockedError):
                 call(root)
             looks[name] = locks_below(root)
-        handles: tuple[tuple[dict[str, Callable[[Any], object] | None], object], ...]
-        handles = (METHODS, store.log), (STORE_METHODS, store)
+        handles: Any = ((METHODS, store.log), (STORE_METHODS, store))
         for table, handle in handles:
             for name, method in table.items():
                 if method is not None:
