@@ -18,6 +18,7 @@ from pystore.ha.slave.backoff import BackOffConfig
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.wire.proof import OPEN, LinkGuard
 from pystore.net.tls import ClientTls, ServerTls
+from pystore.rates.host_rates import HostRates
 from pystore.replicaset import Incarnation, Member
 
 __all__ = ["ReplicaConfig"]
@@ -37,11 +38,13 @@ class ReplicaConfig:
         rules: of the set.
         heartbeat_ms: see `pystore.ha.master.config.MasterConfig`; less where members
             must be caught up more often.
-        is_learner: it never joins the SyncStateSet.
+        is_learner: it never joins the SyncStateSet, whatever the controllers say: those
+            of RocketMQ know no learners.
         is_from_last_file: an empty log begins with the master's last segment.
         pace: the waits between two links to a master.
         retry_ms: how long after a failure a role switch is tried again.
         bytes_per_second: to one slave; 0: no limit.
+        rates: of the host, which its replicas share.
         has_block_crc: as master, it sends each block with a checksum.
         guard: returns what this process knows about proofs of links at that moment.
         server_tls: of its port as master; ``None``: plain bytes only.
@@ -66,6 +69,7 @@ class ReplicaConfig:
     pace: BackOffConfig = field(default_factory=BackOffConfig)
     retry_ms: int = 1_000
     bytes_per_second: int = 0
+    rates: HostRates = field(default_factory=HostRates, compare=False, repr=False)
     has_block_crc: bool = False
     guard: Callable[[], LinkGuard] = lambda: OPEN
     server_tls: ServerTls | None = None

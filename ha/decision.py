@@ -31,6 +31,8 @@ class Decision:
             `pystore.replicaset.NO_SET`: not known.
         lease: of the master; ``None``: this decision says nothing of it. A mastership
             begins with `pystore.ha.master.lease.NO_LEASE` then (C0).
+        is_learner: this replica only follows: it never joins the SyncStateSet. Of the
+            version of that set: a later one may say otherwise.
     """
 
     epoch: int
@@ -38,6 +40,7 @@ class Decision:
     address: str = ""
     agreed: AgreedSet = NO_SET
     lease: Lease | None = None
+    is_learner: bool = False
 
     def lists(self, broker_id: int) -> bool:
         """

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Unpack
 
@@ -53,7 +54,8 @@ from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
-from pystore.replicaset import Member
+from pystore.rates.latency_samples import LatencyKind
+from pystore.replicaset import Member, ids_of
 
 if TYPE_CHECKING:
     import os
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = ["Replica"]
 
 _LOOK_S = 0.01
+_DAMAGED_KEPT = 64
 
 
 class Replica:
@@ -105,12 +108,14 @@ class Replica:
         self.me = Member(config.broker_id, self.log.incarnation)
         self._machine = RoleMachine(self.me, self.log.log().promised_epoch)
         self._authority = WriteAuthority(now_ms)
+        self._latency = config.rates.latency
         self._service: MasterService | None = None
         self._following: FollowerThread | None = None
         self._begun: tuple[int, CommitLog] | None = None
         self._failing: tuple[int, int] | None = None
         self._drain_ms = 0
         self._problem = ""
+        self._came_damaged: dict[tuple[int, int], None] = {}
         self._inbox: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
         self._changed = threading.Condition()
         self._tell = config.teller
@@ -170,8 +175,21 @@ class Replica:
         the thread of roles has not taken yet (B15). A broker that an operator removed
         is in no set either, and keeps its records until it is registered again.
         """
-        is_listed = self._newest_set.lists(self.me.broker_id)
+        is_listed = self._is_listed()
         return not is_listed and self._config.is_registered()
+
+    def _is_listed(self) -> bool:
+        return self._newest_set.lists(self.me.broker_id)
+
+    def is_learner(self) -> bool:
+        """
+        Returns whether this replica only follows: its configuration says so for good,
+        or the newest decision. Any thread.
+        """
+        return self._config.is_learner or self._newest_set.is_learner
+
+    def _is_member(self) -> bool:
+        return self.me.broker_id in ids_of(self._newest_set.agreed.members)
 
     # -- appending -----------------------------------------------------------
 
@@ -225,7 +243,11 @@ class Replica:
         given = [messages] if isinstance(messages, Message) else messages
         try:
             is_quiet = positions is None and appends.is_sent_soon(ack)
+            latency = self._latency
+            began_ns = latency.begin_some() if latency.is_wanted else 0
             appended = self._authority.append(given, ack, positions, is_quiet=is_quiet)
+            if began_ns:
+                latency.end(LatencyKind.APPEND, began_ns)
         except StorageError as error:
             # Such as for a full disk: the caller learns it, and the mastership, too.
             appends.refused(error)
@@ -325,6 +347,21 @@ class Replica:
             return self._problem
         failed = None if following is None else following.problem
         return str(failed) if isinstance(failed, StorageError) else ""
+
+    def came_damaged(self) -> tuple[tuple[int, int], ...]:
+        """
+        Returns what came damaged from masters since this process began: the broker id
+        of the master and the offset of the record, oldest first. It is evidence against
+        the master's copy, not against this one.
+        """
+        return tuple(self._came_damaged)
+
+    def _note_damaged(self, master_id: int, offset: int) -> None:
+        # One thread at a time: that of the link.
+        noted = {**self._came_damaged, (master_id, offset): None}
+        if len(noted) > _DAMAGED_KEPT:
+            del noted[next(iter(noted))]
+        self._came_damaged = noted
 
     def wait_for(
         self, is_so: Callable[[ReplicaStatus], bool], timeout_ms: int = 10_000
@@ -500,6 +537,8 @@ class Replica:
             guard=config.guard,
             tls=config.server_tls,
             bytes_per_second=config.bytes_per_second,
+            outward=config.rates.outward,
+            latency=config.rates.latency,
         )
         # No append is admitted yet, so the lease of an earlier mastership is no risk.
         self._authority.begin(log.writer.log, epoch, effect.lease)
@@ -533,6 +572,11 @@ class Replica:
             tell=self._tell.of_peer("master", master_id, effect.address),
             pace=config.pace,
             tls=config.client_tls,
+            is_learner=self.is_learner,
+            rates=config.rates,
+            is_waited_for=self._is_listed,
+            came_damaged=partial(self._note_damaged, master_id or 0),
+            is_member=self._is_member,
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pystore.errors import RemoteViolation
@@ -29,7 +29,6 @@ from pystore.ha.master.effects import (
 from pystore.ha.master.proofs import SlaveProofs
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
-from pystore.ha.master.rate_limit import RateLimit
 from pystore.ha.master.sender import Output, Sender
 from pystore.ha.master.transport import (
     GATHER_FRAMES,
@@ -42,7 +41,10 @@ from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 from pystore.ha.wire.proof import CHALLENGE_BYTES, OPEN, LinkGuard
+from pystore.net.rate_limit import RateLimit
 from pystore.net.tls_channel import TLS_FIRST_BYTE
+from pystore.rates.backlog_rate import TAIL_BYTES, BacklogRate
+from pystore.rates.shared_rate import SharedRate
 
 if TYPE_CHECKING:
     from pystore.events.node_teller import NodeTeller
@@ -77,6 +79,9 @@ class LinkOwner:
         guard: returns what this master knows about proofs.
         tls: of the port; ``None``: plain bytes only.
         bytes_per_second: to one slave; 0: no limit.
+        outward: the rate of the host for what catches up.
+        is_waited_for: returns whether acknowledgements wait for a broker: no rate
+            holds it back.
     """
 
     config: MasterConfig
@@ -94,6 +99,8 @@ class LinkOwner:
     guard: Callable[[], LinkGuard] = lambda: OPEN
     tls: ServerTls | None = None
     bytes_per_second: int = 0
+    outward: SharedRate = field(default_factory=SharedRate)
+    is_waited_for: Callable[[int], bool] = lambda _: False
 
 
 class SlaveConnectionThreads:
@@ -132,6 +139,9 @@ class SlaveConnectionThreads:
         self._is_closing = False
         self._is_read = threading.Event()
         self._flow = RateLimit(owner.bytes_per_second, owner.now_ms())
+        self._backlog = BacklogRate(owner.outward)
+        self._sent_end = 0
+        self._is_behind = False
 
     @property
     def peer(self) -> str:
@@ -368,6 +378,8 @@ class SlaveConnectionThreads:
         if self._is_closing or deadline_ms is None or not is_all:
             return Output(frames, 0, self._is_closing and not frames)
         flow_ms = self._flow.wait_ms()
+        if self._is_behind:
+            flow_ms = max(flow_ms, self._backlog.wait_ms())
         if flow_ms:
             deadline_ms = min(deadline_ms, now_ms + flow_ms)
         return Output(frames, deadline_ms, is_over=False)
@@ -379,20 +391,39 @@ class SlaveConnectionThreads:
         Returns whether no more blocks are there, or flow control allows no more.
         """
         gathered = 0
+        # Without a limit, which is the default, nothing else is looked at.
+        has_rate = self._owner.outward.bytes_per_second
+        self._is_behind = has_rate != 0 and self._lags(log)
         while gathered < bytes_max and len(self._unsent) < GATHER_FRAMES:
             if self._is_closing:
                 return True
             allowed = self._flow.allowed(now_ms, bytes_max - gathered)
+            if self._is_behind:
+                allowed = self._backlog.allowed(allowed)
             block = connection.next_block(log, allowed, now_ms)
             if block is None:
                 self._carry_out(connection)  # may have ended the session
                 return True
             self._unsent.append(block)
             self._flow.spend(block.size)
+            if self._is_behind:
+                self._backlog.spend(block.size)
+            self._sent_end = block.offset + block.size
             if block.offset + block.size == log.end_offset:
                 return True
             gathered += block.size + len(block.head)
         return False
+
+    def _lags(self, log: MasterLog) -> bool:
+        """
+        Whether the slave catches up, and no acknowledgement waits for it.
+        """
+        # Before the first block it is not known how much it lacks.
+        backlog = log.end_offset - self._sent_end
+        self._backlog.grown(log.end_offset, backlog)
+        if backlog <= TAIL_BYTES or self._broker_id is None:
+            return False
+        return not self._owner.is_waited_for(self._broker_id)
 
     # -- effects -------------------------------------------------------------
 
@@ -421,7 +452,7 @@ class SlaveConnectionThreads:
                 replaced = self._owner.opened(effect)
                 if replaced != self.session_id:
                     self._broker_id = effect.broker_id
-                    self._tell(LinkOpened)
+                    self._tell(LinkOpened, is_unproven=self._proofs.is_unproven)
                 if replaced is not None:
                     self._owner.close(
                         replaced,

@@ -27,6 +27,7 @@ from pystore.ha.master.config import SetView
 from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.notifier import Notifier
 from pystore.ha.master.pending_appends import PendingAppends
+from pystore.rates.latency_samples import LatencySamples
 from pystore.replicaset import AgreedSet, Incarnation, ids_of
 
 __all__ = ["InSyncMonitor", "RequestSetChange", "SetRefusal"]
@@ -75,6 +76,7 @@ class InSyncMonitor:
         lease_ms: returns until when `leader` may be acknowledged; ``None``: the
             controller gives no leases.
         tell: takes changes of the set.
+        latency: takes how long synced acks wait for the disk.
 
     Attributes:
         appends: appends that wait for replicas.
@@ -90,6 +92,7 @@ class InSyncMonitor:
         lease_ms: Callable[[], int | None] = lambda: None,
         *,
         tell: Tell = untold,
+        latency: LatencySamples | None = None,
     ) -> None:
         self.notifier = Notifier(log)
         self._in_sync = in_sync
@@ -112,6 +115,7 @@ class InSyncMonitor:
             self._decide,
             refused=self._append_refused,
             epoch=in_sync.ack_policy.epoch,
+            latency=latency,
         )
         self._refresh()
 
@@ -196,6 +200,13 @@ class InSyncMonitor:
                 is_master=is_master,
                 is_busy=is_busy,
             )
+
+    def is_waited_for(self, broker_id: int) -> bool:
+        """
+        Returns whether acknowledgements wait for a slave, or may soon.
+        """
+        with self._lock:
+            return not self._in_sync.may_suspend(broker_id)
 
     # -- appenders -----------------------------------------------------------
 
@@ -286,7 +297,8 @@ class InSyncMonitor:
             now_ms = self._now_ms()
             self._grew(now_ms)
             lease_ms = self._lease_ms()
-            if lease_ms is not None and now_ms <= lease_ms:
+            # By a later clock: the end of no lease is the moment at which it is asked.
+            if lease_ms is not None and self._now_ms() <= lease_ms:
                 self._in_sync.leased()
             if now_ms >= self._in_sync.next_deadline():
                 self._in_sync.tick(now_ms)

@@ -40,6 +40,12 @@ class Lease:
         by_boottime_ms = (self.boottime_ns - boottime_ns) // 1_000_000
         return min(by_boottime_ms, self.wall_ms - wall_ms)
 
+    def has_ended(self, boottime_ns: int, wall_ms: int) -> bool:
+        """
+        Tells whether the core refuses the acks that need it.
+        """
+        return boottime_ns >= self.boottime_ns or wall_ms >= self.wall_ms
+
 
 NO_LEASE = Lease(1, 1)
 """This master has no lease: none was granted for its epoch, or the last was refused."""

@@ -30,6 +30,7 @@ from pystore.ha.insync.in_sync import InSync
 from pystore.ha.master.ack_completer import AckCompleter, AckEnd
 from pystore.ha.master.append_future import AppendFuture
 from pystore.ha.master.notifier import Notifier
+from pystore.rates.latency_samples import LatencyKind, LatencySamples
 
 __all__ = ["PendingAppends"]
 
@@ -37,6 +38,7 @@ _MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
 _DISKS_MS = 1_000
 # An enum member as an attribute of its class costs as much as a call.
 _ALL, _ALL_SYNCED = Ack.ALL, Ack.ALL_SYNCED
+_LEADER_SYNCED = Ack.LEADER_SYNCED
 _REACHED = AckOutcome.REACHED
 # Acks of replicas need no lease of the master.
 _LOCAL_ACKS = {
@@ -59,6 +61,7 @@ class PendingAppends:
         decide: reads the log, and returns the result of an ack for an end offset.
         refused: takes the error of an append that the system refused.
         epoch: of the mastership.
+        latency: takes how long synced acks wait for the disk.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class PendingAppends:
         *,
         refused: Callable[[str], object],
         epoch: int,
+        latency: LatencySamples | None = None,
     ) -> None:
         self._log = log
         self._notifier = notifier
@@ -79,6 +83,7 @@ class PendingAppends:
         self._decide = decide
         self._refused = refused
         self._epoch = epoch
+        self._latency = latency or LatencySamples()
         self._waits = OffsetWaiters(len(_MARKS))
         self._raised = [0] * len(_MARKS)
         self._is_over = False
@@ -198,7 +203,10 @@ class PendingAppends:
         self, form: bytes, ack: Ack, timeout_ms: int
     ) -> tuple[Appended, AckResult]:
         if not ack.is_shared or self._is_alone:
+            # With this ack the core waits for the disk.
+            began_ns = self._latency.begin() if ack is _LEADER_SYNCED else 0
             appended = self._log.append(form, _LOCAL_ACKS[ack])
+            self._latency.end(LatencyKind.SYNC, began_ns)
             return appended, self.wait(ack, appended.end, timeout_ms)
         if not self._waits.waiting:
             appended = self._waits.append_quietly(self._log, form)
@@ -325,8 +333,10 @@ class PendingAppends:
         self._refresh()
 
     def _sync(self, end_offset: int) -> None:
+        began_ns = self._latency.begin()
         try:
             self._log.sync(end_offset)
+            self._latency.end(LatencyKind.SYNC, began_ns)
         except (ClosedError, OffsetOutOfRange):
             # After the end of a mastership its owner closes the log, or cuts it.
             if not self._is_over:

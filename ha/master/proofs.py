@@ -98,6 +98,13 @@ class SlaveProofs:
         is_refused = guard.is_required and not guard.may_lack(self._host)
         return UNPROVEN if is_refused else ""
 
+    @property
+    def is_unproven(self) -> bool:
+        """
+        Whether the slave proved nothing, although this master could verify it.
+        """
+        return not self.is_proven and self._guard().secrets is not None
+
     def challenge(
         self, shake: HandshakeSlave, epoch: int, raw: bytes, own: tuple[int, int]
     ) -> Challenge | None:

@@ -18,9 +18,8 @@ import secrets
 import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,7 +40,10 @@ from pystore.ha.wire.frames import NextQueueOffset
 from pystore.ha.wire.proof import CHALLENGE_BYTES, OPEN, LinkGuard
 from pystore.message.message import form_of
 from pystore.net.address import exposure_warning
+from pystore.net.busiest import oldest_of_busiest
 from pystore.net.tls import ServerTls
+from pystore.rates.latency_samples import LatencySamples
+from pystore.rates.shared_rate import SharedRate
 from pystore.replicaset import AgreedSet, Member
 from pystore.store.queue_table import queues_at as counted_queues_at
 
@@ -90,6 +92,8 @@ class Mastership:
         guard: returns what this broker knows about proofs of links.
         tls: of the port; ``None``: plain bytes only.
         bytes_per_second: to one slave; 0: no limit.
+        outward: the rate of the host for all slaves that catch up.
+        latency: takes how long synced acks wait for the disk.
         links_max: with a session, all slaves together.
         handshakes_max: without one yet. When there are more, the address with the most
             of them loses its oldest one: strangers take no place of a slave.
@@ -111,6 +115,8 @@ class Mastership:
     guard: Callable[[], LinkGuard] = lambda: OPEN
     tls: ServerTls | None = None
     bytes_per_second: int = 0
+    outward: SharedRate = field(default_factory=SharedRate)
+    latency: LatencySamples = field(default_factory=LatencySamples)
     links_max: int = 64
     handshakes_max: int = 64
 
@@ -157,7 +163,9 @@ class MasterService:
         self._handle = handle = log.writer.log
         self._queues_at = queues_at or partial(counted_queues_at, log.writer)
         self._now_ms = now_ms
+        self._log = log
         self._epochs = log.epochs
+        self._begin = handle.ends().min_offset
         _check(self._epochs.last_epoch, handle.ends().segment_size, mastership.config)
         ends = handle.ends()
         self.monitor = InSyncMonitor(
@@ -176,6 +184,7 @@ class MasterService:
             now_ms,
             mastership.lease_ms,
             tell=mastership.teller,
+            latency=mastership.latency,
         )
         self._lock = threading.Lock()
         self._link_ended = threading.Condition(self._lock)
@@ -212,6 +221,8 @@ class MasterService:
             guard=mastership.guard,
             tls=mastership.tls,
             bytes_per_second=mastership.bytes_per_second,
+            outward=mastership.outward,
+            is_waited_for=monitor.is_waited_for,
         )
 
     def _listen(self) -> socket.socket:
@@ -445,15 +456,14 @@ class MasterService:
         Returns the handshake that has to end for the next one: the oldest of the
         address with the most of them. A slave that has proven itself stays.
         """
-        waiting = [
-            one
+        waiting = {
+            one: one.host
             for one in self._links.values()
             if not (one.is_open or one.is_proven or one.reason)
-        ]
+        }
         if len(waiting) < self._mastership.handshakes_max:
             return None
-        counts = Counter(one.host for one in waiting)
-        return max(waiting, key=lambda one: counts[one.host])
+        return oldest_of_busiest(waiting)
 
     def _serve(self, link: SlaveConnectionThreads) -> None:
         try:
@@ -471,6 +481,9 @@ class MasterService:
     def _log_now(self) -> MasterLog:
         ends = self._handle.ends()
         self.monitor.sent(ends.published_end)
+        if ends.min_offset < self._begin:
+            # Filled downwards: the epochs of what is there now are needed to send it.
+            self._begin, self._epochs = ends.min_offset, self._log.epochs
         return MasterLog(
             ends.min_offset,
             ends.published_end,

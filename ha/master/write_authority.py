@@ -190,22 +190,27 @@ class WriteAuthority:
 
     def left_ms(self) -> int | None:
         """
-        Returns how long the lease still runs; 0: there is none; ``None``: the
-        controller gives no leases.
+        Returns how long the lease still runs, at least 1 while it does; 0: there is
+        none; ``None``: the controller gives no leases.
         """
         lease = self._lease
         if lease == UNLEASED:
             return None
         boottime_ns, wall_ms = self._clocks
-        return max(0, lease.left_ms(boottime_ns(), wall_ms()))
+        now = boottime_ns(), wall_ms()
+        return 0 if lease.has_ended(*now) else max(1, lease.left_ms(*now))
 
     def lease_ms(self) -> int | None:
         """
-        Returns the last moment of the lease, on the clock that was given; ``None``:
-        the controller gives no leases.
+        Returns the last whole millisecond of the lease, on the clock that was given;
+        ``None``: the controller gives no leases.
         """
-        left_ms = self.left_ms()
-        return None if left_ms is None else self._now_ms() + left_ms - 1
+        lease = self._lease
+        if lease == UNLEASED:
+            return None
+        boottime_ns, wall_ms = self._clocks
+        left_ms = max(0, lease.left_ms(boottime_ns(), wall_ms()))
+        return self._now_ms() + left_ms - 1
 
     def _grant(self, handle: LogHandle, epoch: int, lease: Lease) -> None:
         if lease == UNLEASED:

@@ -38,7 +38,8 @@ class SlaveConfig:
         incarnation_bits: 16 random bytes of the process start (B1).
         epoch: of the master, from the controller; ``None``: not known, the master's
             own is taken if it is not below the promised epoch.
-        is_learner: the slave never joins the SyncStateSet.
+        is_learner: the slave does not join the SyncStateSet, for as long as the link
+            lasts.
         is_from_last_file: an empty log begins with the master's last segment.
         is_suspended: the session begins suspended.
         may_wipe: returns whether the controller lists the slave neither as member nor

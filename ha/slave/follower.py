@@ -12,10 +12,11 @@ Clock, waiting and socket are arguments, so that tests supply their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pystore.errors import (
+    CorruptError,
     PoisonedError,
     ProtocolViolation,
     PystoreError,
@@ -47,6 +48,9 @@ from pystore.ha.slave.transport import SLICE_MS, StreamLost
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Send
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
+from pystore.rates.backlog_rate import TAIL_BYTES, BacklogRate
+from pystore.rates.host_rates import HostRates
+from pystore.rates.latency_samples import LatencyKind
 
 __all__ = ["Follower", "FollowerEnvironment", "FollowerStatus", "FollowerStream"]
 
@@ -106,6 +110,12 @@ class FollowerEnvironment:
         is_stopping: whether to stop; called at least every `SLICE_MS`.
         tell: takes the events of the link, and adds the master's name to them.
         turn: called in every turn of the loop, at least every `SLICE_MS`.
+        rates: of the host.
+        is_waited_for: whether acknowledgements may wait for this replica, as far as it
+            knows: no rate holds it back.
+        came_damaged: takes the offset of each record that came damaged.
+        outdated: returns what has changed of what `make` made last says of this
+            replica: the link ends, and the next one says it; empty: nothing.
     """
 
     dial: Callable[[], FollowerStream]
@@ -115,6 +125,10 @@ class FollowerEnvironment:
     is_stopping: Callable[[], bool]
     tell: Tell = untold
     turn: Callable[[], None] = lambda: None
+    outdated: Callable[[], str] = str
+    rates: HostRates = field(default_factory=HostRates)
+    is_waited_for: Callable[[], bool] = bool
+    came_damaged: Callable[[int], object] = bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +192,8 @@ class Follower:
         self._behind_since_ms: int | None = None
         self._heard_at_ms: int | None = None
         self._is_hurried = False
+        self._backlog = BacklogRate(environment.rates.inward)
+        self._has_caught_up = False
 
     def status(self) -> FollowerStatus:
         """
@@ -256,7 +272,7 @@ class Follower:
         was_flowing = False
         self._closed = None
         try:
-            with SyncThread(self._log.sync) as syncer:
+            with SyncThread(self._sync) as syncer:
                 was_flowing = self._serve(link, connection, syncer)
         except StreamLost as error:
             # All received frames were processed.
@@ -318,7 +334,12 @@ class Follower:
                 self._carry_out(link, connection)
                 self._closed = self._closed or LeaveMaster("stopped", Retry.NEVER)
                 break
-            link.wait(_SYNC_MS if syncer.is_busy else self._patience_ms(connection))
+            if outdated := environment.outdated():
+                connection.lost(outdated)
+                self._closed = LeaveMaster(outdated, Retry.SOON)
+                break
+            patience_ms = self._patience_ms(connection)
+            self._take_in(link, _SYNC_MS if syncer.is_busy else patience_ms)
             before = self._newest
             self._process_received(link, connection)
             if self._newest is before:
@@ -334,6 +355,42 @@ class Follower:
             was_flowing |= connection.state is State.TRANSFER
             environment.turn()
         return was_flowing
+
+    def _take_in(self, link: FollowerStream, patience_ms: int) -> None:
+        """
+        Waits for bytes, and counts those of a backlog; if the host has brought in too
+        many, it lets some time pass first, in which the master fills its buffers.
+        """
+        has_rate = self._environment.rates.inward.bytes_per_second
+        is_behind = has_rate != 0 and self._lags()
+        wait_ms = self._backlog.wait_ms() if is_behind else 0
+        if wait_ms:
+            self._environment.pause(min(wait_ms, patience_ms, SLICE_MS))
+            patience_ms = 0
+        if not wait_ms or not self._backlog.wait_ms():
+            size = link.wait(patience_ms)
+            if is_behind:
+                self._backlog.spend(size)
+
+    def _lags(self) -> bool:
+        """
+        Whether this replica catches up, and no acknowledgement may wait for it. One
+        that has reached the end of the master's log may be counted, before it hears of
+        that.
+        """
+        end = self._master_end
+        if end is None or self._has_caught_up or self._environment.is_waited_for():
+            return False
+        backlog = end - self._newest.received_offset
+        self._backlog.grown(end, backlog)
+        self._has_caught_up = backlog <= TAIL_BYTES
+        return not self._has_caught_up
+
+    def _sync(self) -> None:
+        latency = self._environment.rates.latency
+        began_ns = latency.begin()
+        self._log.sync()
+        latency.end(LatencyKind.SYNC, began_ns)
 
     def _patience_ms(self, connection: SlaveProtocol) -> int:
         deadline_ms = connection.next_deadline()
@@ -361,7 +418,7 @@ class Follower:
                 break
             link.take(taken)
             is_dealt_with = True
-            if self._environment.is_stopping():
+            if self._environment.is_stopping() or self._environment.outdated():
                 break
         if is_dealt_with and self._closed is None:
             connection.drained(self._environment.now_ms())
@@ -486,6 +543,9 @@ class Follower:
     ) -> None:
         now_ms = self._environment.now_ms()
         connection.failed(effect, str(error), now_ms, ack_status(error))
+        is_of_master = isinstance(error, CorruptError) and isinstance(effect, Append)
+        if is_of_master and error.offset is not None:
+            self._environment.came_damaged(error.offset)
         if isinstance(error, PoisonedError):
             self._send_last(link, connection.effects())
             raise error

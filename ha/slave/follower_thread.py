@@ -10,6 +10,7 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from pystore.errors import PystoreError
 from pystore.events.node_events import FollowingEnded
@@ -23,8 +24,12 @@ from pystore.ha.slave.transport import MasterStream, connect
 from pystore.ha.wire.proof import CHALLENGE_BYTES
 from pystore.net.address import parse_address
 from pystore.net.tls import ClientTls
+from pystore.rates.host_rates import HostRates
 
 __all__ = ["FollowerThread"]
+
+_OTHER_TERMS = "whether this replica is a learner has changed: connecting again"
+_WHOLE = "this replica lacks no records of its set any more: connecting again"
 
 
 class FollowerThread:
@@ -40,6 +45,14 @@ class FollowerThread:
         tell: takes the events of the link, and adds the master's name to them.
         pace: the waits between two links.
         tls: of the links; ``None``: plain bytes.
+        is_learner: whether the replica is a learner at that moment; by default as the
+            configuration says.
+        rates: of the host; ``None``: no limits.
+        is_waited_for: see `pystore.ha.slave.follower.FollowerEnvironment`.
+        came_damaged: takes the offset of each record that came damaged.
+        is_member: whether the newest SyncStateSet lists the replica. One that is
+            filled while it is none connects again, so that its master may add it
+            (B11); the link of a member goes on.
 
     Attributes:
         problem: why it stopped following, or ``None``.
@@ -58,6 +71,11 @@ class FollowerThread:
         tell: Tell,
         pace: BackOffConfig,
         tls: ClientTls | None = None,
+        is_learner: Callable[[], bool] | None = None,
+        rates: HostRates | None = None,
+        is_waited_for: Callable[[], bool] = bool,
+        came_damaged: Callable[[int], object] = bool,
+        is_member: Callable[[], bool] = bool,
     ) -> None:
         host, port = parse_address(address)
         self.problem: PystoreError | None = None
@@ -73,13 +91,36 @@ class FollowerThread:
             if not stopping.is_set():
                 waking.clear()
 
+        terms, learns = config, is_learner or (lambda: config.is_learner)
+        was_filling = False
+
+        def make() -> V3SlaveProtocol:
+            nonlocal terms, was_filling
+            terms = replace(config, is_learner=learns())
+            was_filling = log.joined.is_filling
+            return V3SlaveProtocol(terms, os.urandom(CHALLENGE_BYTES))
+
+        def outdated() -> str:
+            nonlocal was_filling
+            if learns() != terms.is_learner:
+                return _OTHER_TERMS
+            is_filling = log.joined.is_filling
+            # An empty log begins, maybe late, in its first link.
+            was_filling |= is_filling
+            is_whole = was_filling and not is_filling
+            return _WHOLE if is_whole and not is_member() else ""
+
         environment = FollowerEnvironment(
             dial=dial,
-            make=lambda: V3SlaveProtocol(config, os.urandom(CHALLENGE_BYTES)),
+            make=make,
             now_ms=now_ms,
             pause=pause,
             is_stopping=stopping.is_set,
             tell=tell,
+            outdated=outdated,
+            rates=rates or HostRates(),
+            is_waited_for=is_waited_for,
+            came_damaged=came_damaged,
         )
         back_off = BackOff(random.random, pace.first_ms, pace.most_ms)
         self._follower = Follower(log, environment, back_off)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -60,6 +59,7 @@ from pystore.metastore.schema import (
 )
 from pystore.metastore.values import NOT_LOSSY, JoinMark, QueueMark, QueueOffsets
 from pystore.store.maintenance import MaintenanceThread
+from pystore.store.mend import PulledSegment, install_before
 from pystore.store.queue_table import indexed_queues_at
 from pystore.store.store import Store
 
@@ -106,6 +106,9 @@ class ReplicaLog:
         path: the store's directory; a missing or empty one becomes a store.
         options: of `pystore.store.commit_log.CommitLog`.
 
+    Attributes:
+        joined: what it lacks since it began above 0 (B11).
+
     Raises:
         PystoreError: as `pystore.store.store.Store`.
     """
@@ -125,7 +128,7 @@ class ReplicaLog:
         self._handle: LogHandle
         self._epochs: EpochTable
         self._promised: int
-        self._joined: JoinMark
+        self.joined: JoinMark
         self._open()
 
     def _open(self) -> None:
@@ -150,9 +153,9 @@ class ReplicaLog:
         store.before_close(self._maintenance.stop)
 
     def _reread(self) -> None:
-        with self._store.log.writer.metastore.view() as view:
+        with self._lock, self._store.log.writer.metastore.view() as view:
             self._epochs, self._promised = view.read(EPOCHS), view.read(PROMISED)
-            self._joined = view.read(JOINED)
+            self.joined = view.read(JOINED)
         self._has_bytes = False  # the next append finds out
 
     def __enter__(self) -> ReplicaLog:
@@ -218,8 +221,8 @@ class ReplicaLog:
             self._promised,
             ends.segment_size,
             ends.poisoned,
-            self._joined.is_filling,
-            self._joined.has_queue_offsets,
+            self.joined.is_filling,
+            self.joined.has_queue_offsets,
         )
 
     def queues_at(self, offset: int) -> dict[tuple[str, int], int]:
@@ -251,6 +254,24 @@ class ReplicaLog:
         """
         if self._cut_again is not None:
             self._cut_store(self._cut_again)
+
+    def fill(self, pulled: PulledSegment) -> None:
+        """
+        Puts a segment of another copy before the log, which began late. At the floor of
+        its set the replica is whole (B11). Any thread.
+
+        Raises:
+            PystoreError: as `pystore.store.mend.install_before`.
+        """
+        with self._lock:
+            store = self._store
+            install_before(store.log.writer, store.queues, pulled)
+            self._epochs = store.log.epochs
+            if pulled.base > 0:
+                self._join(self.joined.reached(pulled.base))
+            else:
+                # Every number was counted from the records.
+                self._join(JoinMark())
 
     def begin_mastership(self, epoch: int) -> CommitLog:
         """
@@ -396,7 +417,7 @@ class ReplicaLog:
             case Begin():
                 self._begin(effect)
             case ReachFloor():
-                self._join(replace(self._joined, floor=-1))
+                self._join(self.joined.reached(self.joined.floor))
             case Adopt():
                 self._adopt(effect.epochs)
             case Compare():
@@ -472,7 +493,7 @@ class ReplicaLog:
         with self._store.log.writer.metastore.change() as change:
             change.write_marks(POSITIONS, QueueOffsets(effect.offset, marks))
             change.write(JOINED, joined)
-        self._joined = joined
+        self.joined = joined
         self._handle.queues_reset()
         self._handle.queues_load({one[:2]: one.next_offset for one in effect.queues})
 
@@ -497,16 +518,18 @@ class ReplicaLog:
                 f"at {offset}",
                 offset=offset,
             )
-        self._adopt(self._epochs.append(entry.epoch, entry.start_offset))
+        with self._lock:
+            self._adopt(self._epochs.append(entry.epoch, entry.start_offset))
 
     def _adopt(self, table: EpochTable) -> None:
-        if table == self._epochs:
-            return
-        writer = self._store.log.writer
-        with writer.metastore.change() as change:
-            change.replace_epochs(table)
-        self._epochs = table
-        writer.export_epochs(table)
+        with self._lock:  # against `fill`
+            if table == self._epochs:
+                return
+            writer = self._store.log.writer
+            with writer.metastore.change() as change:
+                change.replace_epochs(table)
+            self._epochs = table
+            writer.export_epochs(table)
 
     def _confirm(self, offset: int) -> None:
         try:
@@ -533,11 +556,12 @@ class ReplicaLog:
         self._join(JoinMark())
 
     def _join(self, joined: JoinMark) -> None:
-        if joined == self._joined:
-            return
-        with self._store.log.writer.metastore.change() as change:
-            change.write(JOINED, joined)
-        self._joined = joined
+        with self._lock:
+            if joined == self.joined:
+                return
+            with self._store.log.writer.metastore.change() as change:
+                change.write(JOINED, joined)
+            self.joined = joined
 
     def _cut_store(self, offset: int) -> None:
         try:

@@ -61,11 +61,14 @@ class LinkSecrets:
         epoch: of the mastership.
         of_master: its secret, if this process is the master; else empty.
         of_slave: the secret of this process as its slave, if it is none; else empty.
+        of_set: the secret that all brokers of the set share; empty: the controller is
+            of a version that gives none.
     """
 
     epoch: int
     of_master: bytes = field(default=b"", repr=False)
     of_slave: bytes = field(default=b"", repr=False)
+    of_set: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,13 @@ class LinkGuard:
         """
         own = self.secrets
         return own.of_slave if own is not None and own.epoch == epoch else b""
+
+    def set_secret(self, epoch: int) -> bytes:
+        """
+        Returns the secret of the set in an epoch; empty: this process has none.
+        """
+        own = self.secrets
+        return own.of_set if own is not None and own.epoch == epoch else b""
 
 
 OPEN = LinkGuard()

@@ -24,6 +24,8 @@ TLS_FIRST_BYTE = b"\x16"
 """With which each TLS connection begins: a record of the handshake."""
 
 _RAW_BYTES = 256 << 10
+_HANDSHAKE_BYTES = 4 << 10
+"""A peer that has proven nothing costs little memory."""
 
 
 class TlsChannel:
@@ -52,8 +54,9 @@ class TlsChannel:
             server_side=server_name is None,
             server_hostname=server_name,
         )
-        self._raw = memoryview(bytearray(_RAW_BYTES))
+        self._raw = memoryview(bytearray(_HANDSHAKE_BYTES))
         self._lock = threading.Lock()
+        self._failure: ssl.SSLError | None = None
 
     def handshake(self, check: Callable[[], object]) -> None:
         """
@@ -77,6 +80,7 @@ class TlsChannel:
                 # Also the alert that says why it failed.
                 self._socket.sendall(self._outgoing.read())
             if is_over:
+                self._raw = memoryview(bytearray(_RAW_BYTES))
                 return
             check()
             try:
@@ -100,16 +104,26 @@ class TlsChannel:
             BlockingIOError: none came in time.
             OSError: the connection broke, or bytes are not what was encrypted.
         """
-        while True:
-            size = self._decrypt(room)
-            if size:
-                return size
-            if not self._fill(is_waiting=is_waiting):
-                return 0
+        done = self._decrypt(room)
+        while done < len(room):
+            try:
+                size = self._fill(is_waiting=is_waiting and not done)
+                done += self._decrypt(room[done:])
+            except OSError:
+                # No more now, or the connection broke: what came before is whole.
+                if done:
+                    break
+                raise
+            # A read that was not full took all that there was.
+            if not size or (done and size < len(self._raw)):
+                break
+        return done
 
     def _decrypt(self, room: memoryview) -> int:
         done = 0
         with self._lock:
+            if self._failure is not None:
+                raise self._failure
             try:
                 while done < len(room):
                     # At most one record a call.
@@ -124,6 +138,11 @@ class TlsChannel:
             except ssl.SSLZeroReturnError:
                 # The peer ended TLS; the end of the connection follows.
                 return done
+            except ssl.SSLError as error:
+                # What came before is whole; the engine reads no more.
+                self._failure = error
+                if not done:
+                    raise
         return done
 
     def encrypt(self, pieces: Iterable[bytes | memoryview]) -> bytes:

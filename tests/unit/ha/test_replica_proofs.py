@@ -12,6 +12,7 @@ import pytest
 from lib.ha.replica_fixture import WAIT_MS, ReplicaStage
 from lib.store.stores import message
 
+from pystore.events.node_events import LinkOpened
 from pystore.ha.insync.ack import Ack
 from pystore.ha.replica import Replica
 from pystore.ha.wire.proof import LinkGuard, LinkSecrets, slave_secret
@@ -101,3 +102,22 @@ def test_links_that_proved_nothing_are_made_again_when_proofs_are_required(
         secrets.give(1, first, second)
         assert future.wait(WAIT_MS).is_reached
         assert first.append(message(3), Ack.ALL, WAIT_MS).is_reached
+
+
+def test_a_master_says_which_slave_proved_nothing(stage: ReplicaStage) -> None:
+    """While proofs are not required; and of one that did it says nothing."""
+    secrets = Secrets(is_required=False)
+    with stage:
+        first, second, third = (
+            stage.start(one, guard=secrets.guard_of(one)) for one in (1, 2, 3)
+        )
+        secrets.give(1, first, second)
+        stage.elect(1, first)
+        stage.controller.wait_for({1, 2, 3})
+        opened = {
+            one.peer_id: one.is_unproven
+            for one in stage.events
+            if isinstance(one, LinkOpened) and one.broker_id == 1
+        }
+        assert opened == {2: False, 3: True}
+        assert third.standing().problem == ""

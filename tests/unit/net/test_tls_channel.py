@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from lib.certificates import Authority
 
+from pystore.net import tls_channel
 from pystore.net.tls_channel import TlsChannel
 
 Pair = tuple[TlsChannel, TlsChannel]
@@ -165,3 +166,41 @@ def test_a_peer_that_sends_nothing_is_waited_for_as_the_caller_says(
     sockets[1].close()
     with pytest.raises(ConnectionError, match="ended the TLS handshake"):
         TlsChannel(sockets[0], contexts[0]).handshake(bool)
+
+
+@pytest.fixture
+def short_reads(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Pair:
+    """Both ends, each of whose reads takes 1,000 bytes of the network at most."""
+    monkeypatch.setattr(tls_channel, "_RAW_BYTES", 1000)
+    pair: Pair = request.getfixturevalue("pair")
+    return pair
+
+
+def test_bytes_that_wait_are_received_at_once_whatever_a_read_takes(
+    sockets: tuple[socket.socket, socket.socket], short_reads: Pair
+) -> None:
+    """A caller has work for each call, so few calls are cheaper."""
+    server, client = short_reads
+    sent = secrets.token_bytes(40_000)
+    sockets[0].sendall(server.encrypt([sent]))
+    room = memoryview(bytearray(50_000))
+    assert client.receive_into(room) == len(sent)
+    assert room[: len(sent)] == sent
+    with pytest.raises(BlockingIOError):
+        client.receive_into(room, is_waiting=False)
+
+
+def test_bytes_before_the_changed_ones_are_received(
+    sockets: tuple[socket.socket, socket.socket], short_reads: Pair
+) -> None:
+    """The last frames of a link may say why it ends."""
+    server, client = short_reads
+    sent = secrets.token_bytes(5_000)
+    sockets[0].sendall(server.encrypt([sent]) + bytes(5_000))
+    room = memoryview(bytearray(50_000))
+    assert client.receive_into(room) == len(sent)
+    for _ in range(2):
+        with pytest.raises(ssl.SSLError):
+            client.receive_into(room)

@@ -16,7 +16,7 @@ from lib.store.stores import fill
 from pystore.errors import FullError, RemoteViolation
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.facts import SessionEnded
+from pystore.ha.insync.facts import SessionEnded, SessionOpened
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.replicaset import AgreedSet, Member
@@ -105,6 +105,48 @@ def test_the_set_view_says_which_slaves_acks_wait_for(log: CommitLog) -> None:
     assert fixture.monitor.set_view(is_busy=True).members == {1, 2, 3}
     assert fixture.monitor.set_view(is_busy=True).is_busy
     assert fixture.monitor.set_view(is_master=False).is_master is False
+
+
+class Unleased(InSyncFixture):
+    """
+    A master that has no lease yet, on a machine so busy that time passes between any
+    two looks at the clock.
+    """
+
+    @property
+    def lease_ms(self) -> int | None:
+        """Over at the moment at which it is asked for."""
+        self.now_ms += 5
+        return self.now_ms - 1
+
+    @lease_ms.setter
+    def lease_ms(self, value: int | None) -> None:
+        pass
+
+
+def test_a_filling_replica_is_no_member_before_a_lease_is_granted(
+    log: CommitLog,
+) -> None:
+    """B11: the controller may be one of RocketMQ, which elects any member."""
+    fixture = Unleased(log)
+    for broker_id in (2, 3):
+        fixture.monitor.opened(
+            SessionOpened(
+                broker_id,
+                None,
+                10 + broker_id,
+                0,
+                is_learner=False,
+                is_legacy=True,
+                is_filling=broker_id == 2,
+            )
+        )
+    end = fixture.append()
+    for broker_id in (2, 3):
+        fixture.ack(broker_id, 10 + broker_id, end)
+    change = fixture.monitor.tick()
+    assert change is not None
+    assert {Member(1), Member(3)} == change.members
 
 
 class TestAsking:

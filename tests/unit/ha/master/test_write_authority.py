@@ -62,6 +62,19 @@ def test_without_leases_every_ack_is_let_in(
     assert authority.left_ms() is authority.lease_ms() is None
 
 
+def test_a_lease_is_over_for_its_owner_when_it_is_for_the_core(
+    handle: LogHandle,
+) -> None:
+    """C1: in its last fraction of a millisecond it runs, and no ack counts on it."""
+    now_ns = 9_999_400_000
+    authority = WriteAuthority(lambda: 500, (lambda: now_ns, lambda: 20_000))
+    authority.begin(handle, 3, Lease(10_000_000_000, 30_000))
+
+    assert (authority.left_ms(), authority.lease_ms()) == (1, 499)
+    now_ns = 10_000_000_000
+    assert (authority.left_ms(), authority.lease_ms()) == (0, 499)
+
+
 def test_a_lapsed_lease_refuses_what_the_master_decides_alone(
     authority: WriteAuthority, handle: LogHandle
 ) -> None:

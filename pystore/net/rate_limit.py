@@ -1,5 +1,6 @@
 """
-A limit of the bytes per second to one slave. Pure.
+A limit of the bytes per second that go one way: to one slave, into one store that is
+repaired. Pure.
 
 Source: formats 7.2 (``haFlowControlEnable``, ``maxHaTransferByteInSecond``).
 """
@@ -24,12 +25,27 @@ class RateLimit:
     """
 
     def __init__(self, bytes_per_second: int, now_ms: int) -> None:
+        self._set(bytes_per_second)
+        self._left = self._most
+        self._seen_ms = now_ms
+
+    def _set(self, bytes_per_second: int) -> None:
         self._rate = bytes_per_second
         # In bytes times 1,000, so that rounding loses nothing.
         self._most = max(bytes_per_second * _BURST_MS, _SECOND_MS)
         self._least = max(bytes_per_second * _PIECE_MS, _SECOND_MS)
-        self._left = self._most
-        self._seen_ms = now_ms
+
+    def change(self, bytes_per_second: int, now_ms: int) -> None:
+        """
+        Sets another rate. The budget stays, also one that is overdrawn: a rate that is
+        changed often grants no more.
+        """
+        self.allowed(now_ms, 0)
+        if not self._rate:
+            # Without a limit there was no budget.
+            self._left, self._seen_ms = 0, now_ms
+        self._set(bytes_per_second)
+        self._left = min(self._left, self._most)
 
     def allowed(self, now_ms: int, bytes_max: int) -> int:
         """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.ha.master.rate_limit import RateLimit
+from pystore.net.rate_limit import RateLimit
 
 
 def test_without_a_limit_everything_is_allowed() -> None:
