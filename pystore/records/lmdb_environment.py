@@ -34,6 +34,7 @@ from pystore.fs.lmdb_file import allocate_lock_file
 from pystore.fs.lmdb_snapshot import snapshot
 from pystore.records.lmdb_owners import LmdbOwners
 from pystore.records.lmdb_row import NO_HOLDER, Row
+from pystore.records.lmdb_spaces import note_changes
 from pystore.records.record_store import StoreSpace
 
 __all__ = ["MAP_BYTES", "LmdbEnvironment", "LmdbRead"]
@@ -243,6 +244,8 @@ class LmdbEnvironment:
                 self.owners.take(taken)
                 number = taken
                 view.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
+                # The death of a holder is not a commit.
+                note_changes(view.transaction, ())
                 dead = [
                     key
                     for key, row, damage in view.rows(b"\x01")

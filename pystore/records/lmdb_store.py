@@ -20,8 +20,10 @@ from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
 from pystore.records.lmdb_row import NO_HOLDER, Row
+from pystore.records.lmdb_spaces import note_changes, token_of
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord, StoreSpace
+from pystore.records.spaces import changed_spaces, space_of
 from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]
@@ -96,16 +98,17 @@ class LmdbStore:
         """
         return self._leadership.commit(ops)
 
-    def wait(self, token: int, timeout_s: float) -> int:
+    def wait(self, token: int, timeout_s: float, space: str = "") -> int:
         """
         See `RecordStore.wait`.
         """
+        asked = space_of(f"{space}/")
         end_ns = boottime_ns() + int(timeout_s * 1e9)
         while True:
             # `info` shows a transaction before its sync, when readers do not see it
             # yet.
-            with self._call() as space, space.reading() as view:
-                last = int(view.transaction.id())
+            with self._call() as environment, environment.reading() as view:
+                last = token_of(view.transaction, asked)
             left_s = (end_ns - boottime_ns()) / 1e9
             if last != token or left_s <= 0:
                 return last
@@ -179,11 +182,11 @@ class LmdbStore:
             if not all(self._holds(ops, rows[key]) for key, ops in keys.items()):
                 return None
             version = view.transaction.id()
-            changes = [
-                ops.changes(is_there=rows[key] is not None) for key, ops in keys.items()
-            ]
-            if not any(changes):
+            is_there = {key: row is not None for key, row in rows.items()}
+            changed = changed_spaces(keys, is_there)
+            if not changed:
                 return Made(version - 1, sent_ns)
+            note_changes(view.transaction, changed)
             for key, ops in keys.items():
                 raw, row = key.encode(), rows[key]
                 if isinstance(ops.write, Delete):

@@ -25,6 +25,7 @@ from pystore.errors import (
 from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord
+from pystore.records.spaces import NEVER, changed_spaces, space_of
 from pystore.records.term import Term
 
 __all__ = ["Fault", "MemorySpace", "MemoryStore"]
@@ -58,10 +59,17 @@ class _Row:
 class MemorySpace:
     """
     The records that several stores share.
+
+    Attributes:
+        version: of the last commit.
+        rows: by key.
+        tokens: the version of the last commit that changed a space, by space.
+        changed: guards the others, and wakes waiting calls.
     """
 
     version: int = 1
     rows: dict[str, _Row] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def drop(self, holder: object) -> None:
@@ -148,18 +156,23 @@ class MemoryStore:
         """
         return self._leadership.commit(ops)
 
-    def wait(self, token: int, timeout_s: float) -> int:
+    def wait(self, token: int, timeout_s: float, space: str = "") -> int:
         """
         See `RecordStore.wait`.
         """
+        tokens, asked = self.space.tokens, space_of(f"{space}/")
         with self.space.changed:
             self._begun("wait")
             self.space.changed.wait_for(
-                lambda: self.space.version != token or self._is_closed or self._is_lost,
+                lambda: (
+                    tokens.get(asked, NEVER) != token
+                    or self._is_closed
+                    or self._is_lost
+                ),
                 timeout_s,
             )
             self._usable()
-            return self.space.version
+            return tokens.get(asked, NEVER)
 
     def campaign(self, path: str, name: str) -> Term:
         """
@@ -234,9 +247,11 @@ class MemoryStore:
                 return None
             if isinstance(ops.write, Hold) and row and row.holder is not self:
                 return None
-        if not any(o.changes(is_there=k in space.rows) for k, o in keys.items()):
+        changed = changed_spaces(keys, {key: key in space.rows for key in keys})
+        if not changed:
             return space.version
         space.version += 1
+        space.tokens.update(dict.fromkeys(changed, space.version))
         for key, ops in keys.items():
             if isinstance(ops.write, Delete):
                 space.rows.pop(key, None)

@@ -6,7 +6,7 @@ Source: docs/record-store.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,7 @@ __all__ = [
     "by_key",
     "check_bound",
     "check_key",
+    "commit_bytes",
 ]
 
 ABSENT: Final = 0
@@ -140,6 +141,21 @@ def check_bound(text: str) -> bytes:
         raise InvalidError(f"{text!r} is not text: {error.reason}") from error
 
 
+def commit_bytes(ops: Iterable[Op]) -> int:
+    """
+    Returns the size of a commit, which may have `COMMIT_BYTES_MAX`.
+
+    Raises:
+        InvalidError: a key is none.
+    """
+    return sum(
+        _OP_BYTES
+        + _NAME_BYTES * len(check_key(op.key))
+        + (len(op.value) if isinstance(op, Put | Hold) else 0)
+        for op in ops
+    )
+
+
 def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
     """
     Groups the operations of a commit by key, in the order of the keys.
@@ -150,9 +166,8 @@ def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
     """
     checks: dict[str, int] = {}
     writes: dict[str, Put | Delete | Hold] = {}
-    size = 0
+    size = commit_bytes(ops)
     for op in ops:
-        size += _OP_BYTES + _NAME_BYTES * len(check_key(op.key))
         twice = op.key in (checks if isinstance(op, CheckVersion) else writes)
         if twice:
             raise InvalidError(f"a commit names the key {op.key!r} twice")
@@ -164,8 +179,6 @@ def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
             checks[op.key] = op.version
             continue
         writes[op.key] = op
-        if not isinstance(op, Delete):
-            size += len(op.value)
     if size > COMMIT_BYTES_MAX:
         raise InvalidError(
             f"a commit of {len(ops)} operations and {size} bytes is too large: "

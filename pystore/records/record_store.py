@@ -119,7 +119,7 @@ class RecordStore(Protocol):
             ops: for each key at most one check and one other, in any order.
 
         Returns:
-            The version of the written records; if nothing changes, that of the last
+            The version of the written records; if nothing changes, that of an earlier
             commit. Never 0. ``None``: a check or a hold failed.
 
         Raises:
@@ -129,15 +129,18 @@ class RecordStore(Protocol):
         """
         ...
 
-    def wait(self, token: int, timeout_s: float) -> int:
+    def wait(self, token: int, timeout_s: float, space: str = "") -> int:
         """
-        Blocks until a commit after ``token``, or until the time is over.
+        Blocks until a commit after ``token`` that changes a space, or until the time is
+        over.
 
-        The death of a holder is not a commit.
+        Commits to other spaces do not end it. The death of a holder is not a commit.
 
         Args:
-            token: from an earlier call; 0 to get one at once.
+            token: from an earlier call for the same space; 0 to get one at once.
             timeout_s: the longest wait.
+            space: the first component of keys (`pystore.records.spaces`); empty: the
+                common space.
 
         Returns:
             A token; the same one if nothing was committed.

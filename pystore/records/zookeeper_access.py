@@ -11,15 +11,22 @@ Source: ZooKeeper's guide for administrators, *ACL*; docs/security.md, *ZooKeepe
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kazoo.exceptions import AuthFailedError, InvalidACLError, NoAuthError
+from kazoo.exceptions import (
+    AuthFailedError,
+    InvalidACLError,
+    NoAuthError,
+    NoNodeError,
+)
 from kazoo.security import ACL, make_acl, make_digest_acl
 
+from pystore.records.spaces import COMMON
 from pystore.records.znodes import Znodes
 
 __all__ = ["ZookeeperTls", "ZookeeperUser", "give_nodes", "is_refusal"]
@@ -115,21 +122,40 @@ def give_nodes(client: Any, znodes: Znodes, acl: list[ACL], timeout_s: float) ->
         acl: of the user.
         timeout_s: for each answer.
     """
-    found, _ = client.get_acls_async(znodes.generation).get(timeout=timeout_s)
-    if all(one.id.scheme != "world" for one in found):
+    # The last ones: until they are given the next opening begins again. A program from
+    # before there were spaces gives only the first of them.
+    last = [znodes.common.generation, znodes.spaces]
+    if not any(_is_open(client, one, timeout_s) for one in last):
         return
     paths = list(_paths(client, znodes, timeout_s))
     for at in range(0, len(paths), _AT_ONCE):
         some = paths[at : at + _AT_ONCE]
         for result in [client.set_acls_async(one, acl) for one in some]:
             result.get(timeout=timeout_s)
-    # The last one: until then the next opening begins again.
-    client.set_acls_async(znodes.generation, acl).get(timeout=timeout_s)
+    for one in last:
+        # Without a space but the common one there is no directory of spaces.
+        with contextlib.suppress(NoNodeError):
+            client.set_acls_async(one, acl).get(timeout=timeout_s)
+
+
+def _is_open(client: Any, path: str, timeout_s: float) -> bool:  # noqa: ANN401
+    try:
+        found, _ = client.get_acls_async(path).get(timeout=timeout_s)
+    except NoNodeError:
+        # Nothing to be given.
+        return False
+    return any(one.id.scheme == "world" for one in found)
 
 
 def _paths(client: Any, znodes: Znodes, timeout_s: float) -> Iterator[str]:  # noqa: ANN401
-    yield from (znodes.root, znodes.records, znodes.sessions)
-    listed = [(one, client.get_children_async(one)) for one in znodes.buckets]
-    for bucket, names in listed:
-        yield bucket
-        yield from (f"{bucket}/{name}" for name in names.get(timeout=timeout_s))
+    yield from (znodes.root, znodes.sessions)
+    spaces = [COMMON]
+    with contextlib.suppress(NoNodeError):
+        # Without a space but the common one there is no directory of spaces.
+        names = client.get_children_async(znodes.spaces).get(timeout=timeout_s)
+        spaces += map(znodes.key, names)
+    for nodes in map(znodes.of_space, spaces):
+        yield from (path for path in nodes.all if path != znodes.common.generation)
+        listed = [(one, client.get_children_async(one)) for one in nodes.buckets]
+        for bucket, result in listed:
+            yield from (f"{bucket}/{name}" for name in result.get(timeout=timeout_s))

@@ -48,6 +48,7 @@ from pystore.errors import (
 from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord
+from pystore.records.spaces import COMMON, NEVER, may_hold, space_of
 from pystore.records.term import Term
 from pystore.records.znodes import Znodes
 from pystore.records.zookeeper_access import (
@@ -56,7 +57,8 @@ from pystore.records.zookeeper_access import (
     give_nodes,
     is_refusal,
 )
-from pystore.records.zookeeper_transaction import NodesRead, plan
+from pystore.records.zookeeper_nodes import make_common, make_space
+from pystore.records.zookeeper_transaction import NodesRead, is_guarded, plan
 
 __all__ = ["ZookeeperStore"]
 
@@ -71,7 +73,10 @@ _CHECK_FAILURES = (
     RuntimeInconsistency,
 )
 _READS_MAX = 500  # in one batch
-_POLL_S = 1.0  # the polling interval of a wait, in case a watch is lost
+# How long a campaign and a wait rely on a watch, which may be lost. A look costs two
+# requests, and idle processes wait all day.
+_POLL_S = 1.0
+_WAIT_POLL_S = 5.0
 
 
 class ZookeeperStore:
@@ -160,25 +165,11 @@ class ZookeeperStore:
 
     def _prepare(self) -> None:
         """
-        Creates the common nodes in one transaction, and the node of this session.
+        Makes the common nodes, or takes them over, and makes the node of this session.
         """
         client, znodes = self._client, self._znodes
-        # Each with a time-out: without a server kazoo waits without end.
-        if client.exists_async(znodes.generation).get(timeout=self._timeout_s) is None:
-            client.ensure_path_async(znodes.root).get(timeout=self._timeout_s)
-            transaction = client.transaction()
-            transaction.create(znodes.records)
-            transaction.create(znodes.sessions)
-            for bucket in znodes.buckets:
-                transaction.create(bucket)
-            transaction.create(znodes.generation)
-            for result in transaction.commit_async().get(timeout=self._timeout_s):
-                # Another store may be first; other errors are raised.
-                if isinstance(result, NodeExistsError):
-                    break
-                if isinstance(result, KazooException):
-                    raise result
-        elif self._user is not None:
+        is_new = make_common(client, znodes, self._timeout_s)
+        if not is_new and self._user is not None:
             give_nodes(client, znodes, self._user.acl, self._timeout_s)
         made = client.create_async(self._me, b"", ephemeral=True)
         made.get(timeout=self._timeout_s)
@@ -196,19 +187,21 @@ class ZookeeperStore:
         self, prefix: str = "", after: str = "", limit: int | None = None
     ) -> list[StoredRecord]:
         """
-        See `RecordStore.scan`. Lists the names of all records.
+        See `RecordStore.scan`. Lists the names of all records of each space that may
+        have the prefix.
         """
         check_bound(prefix)
         past = check_bound(after)
         client, znodes = self._client, self._znodes
-        listed = self._ask(
-            *(lambda b=b: client.get_children_async(b) for b in znodes.buckets)
-        )
+        buckets = [
+            b for one in self._spaces(prefix) for b in znodes.of_space(one).buckets
+        ]
+        listed = self._ask(*(lambda b=b: client.get_children_async(b) for b in buckets))
         keys = sorted(
             (
                 key
                 for names in listed
-                for key in map(znodes.key, names)
+                for key in map(znodes.key, names or ())
                 if key.startswith(prefix) and key.encode() > past
             ),
             key=str.encode,
@@ -235,21 +228,36 @@ class ZookeeperStore:
         """
         return self._leadership.commit(ops)
 
-    def wait(self, token: int, timeout_s: float) -> int:
+    def _spaces(self, prefix: str) -> list[str]:
+        """
+        Returns the spaces that may have keys with a prefix.
+        """
+        if "/" in prefix:
+            return [space_of(prefix)]
+        client, znodes = self._client, self._znodes
+        (names,) = self._ask(lambda: client.get_children_async(znodes.spaces))
+        spaces = [COMMON, *map(znodes.key, names or ())]
+        return [space for space in spaces if may_hold(space, prefix)]
+
+    def wait(self, token: int, timeout_s: float, space: str = "") -> int:
         """
         See `RecordStore.wait`.
         """
         end_s = time.monotonic() + timeout_s
-        node = self._znodes.generation
+        node = self._znodes.of_space(space_of(f"{space}/")).generation
         while True:
             seen = self._events
             (stat,) = self._ask(
                 lambda: self._client.exists_async(node, self._wake_waiting)
             )
+            # A space that was only made has no commit yet.
+            last = NEVER
+            if stat is not None and stat.version > 0:
+                last = int(stat.mzxid)
             left_s = end_s - time.monotonic()
-            if stat.mzxid != token or left_s <= 0:
-                return int(stat.mzxid)
-            self._sleep(seen, left_s)
+            if last != token or left_s <= 0:
+                return last
+            self._sleep(seen, min(left_s, _WAIT_POLL_S))
 
     def campaign(self, path: str, name: str) -> Term:
         """
@@ -282,11 +290,10 @@ class ZookeeperStore:
             self._is_lost = self._is_lost or event == KazooState.LOST
             self._changed.notify_all()
 
-    def _sleep(self, seen: int, left_s: float) -> None:
+    def _sleep(self, seen: int, at_most_s: float) -> None:
         with self._changed:
             self._changed.wait_for(
-                lambda: self._events != seen or self._is_closed,
-                min(left_s, _POLL_S),
+                lambda: self._events != seen or self._is_closed, at_most_s
             )
 
     def _usable(self) -> None:
@@ -393,14 +400,36 @@ class ZookeeperStore:
         )
 
     def _see(self, keys: Mapping[str, KeyOps]) -> tuple[NodesRead, int]:
+        """
+        Reads what a commit relies on, and the number of the last commit to its spaces.
+        """
         client, znodes = self._client, self._znodes
-        buckets = sorted({znodes.bucket(key) for key in keys})
-        paths = [znodes.generation, *buckets, *(znodes.node(key) for key in keys)]
-        stats = self._ask(*(lambda p=p: client.exists_async(p) for p in paths))
-        generation, *others = stats
-        versions = {b: s.version for b, s in zip(buckets, others, strict=False)}
-        nodes = dict(zip(keys, others[len(buckets) :], strict=True))
-        return NodesRead(versions, nodes), int(generation.mzxid)
+        spaces = sorted({space_of(key) for key in keys}) or [COMMON]
+        guards = sorted({znodes.guard(k) for k, ops in keys.items() if is_guarded(ops)})
+        while True:
+            paths = [znodes.of_space(space).generation for space in spaces]
+            paths += [*guards, *(znodes.node(key) for key in keys)]
+            stats = self._ask(*(lambda p=p: client.exists_async(p) for p in paths))
+            generations, others = stats[: len(spaces)], stats[len(spaces) :]
+            if None not in generations:
+                break
+            self._make_space(spaces[generations.index(None)])
+        versions = {g: s.version for g, s in zip(guards, others, strict=False)}
+        nodes = dict(zip(keys, others[len(guards) :], strict=True))
+        last = max(int(generation.mzxid) for generation in generations)
+        return NodesRead(versions, nodes), last
+
+    def _make_space(self, space: str) -> None:
+        nodes = self._znodes.of_space(space)
+        try:
+            make_space(self._client, self._znodes, nodes, self._timeout_s)
+        except (SessionExpiredError, KazooTimeoutError, *_LOST) as error:
+            # The space may be there or not; no record was changed.
+            self._usable()
+            raise self._unreachable() from error
+        except KazooException as error:
+            # kazoo's errors do not leave this file.
+            raise self._refused("a new space", error) from error
 
     def _send(self, transaction: Untyped) -> list[Any]:
         try:

@@ -3,9 +3,11 @@ A commit as one ZooKeeper transaction, with checks of the read versions. Pure.
 
 ZooKeeper can check only a node's own version, which starts at 0 again when the node is
 created again. So each transaction that creates a node also raises the version of its
-bucket. A transaction that relies on an existing node checks both versions: that of the
-bucket, and that of the node, which was read after it. If such a check fails, nothing is
+guard. A transaction that relies on an existing node checks both versions: that of the
+guard, and that of the node, which was read after it. If such a check fails, nothing is
 decided, and the commit is planned again.
+
+A missing node needs no guard: the creation of a node checks that it is missing.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps
+from pystore.records.spaces import changed_spaces
 from pystore.records.znodes import Znodes
 
-__all__ = ["NodesRead", "Seen", "Transaction", "plan"]
+__all__ = ["NodesRead", "Seen", "Transaction", "is_guarded", "plan"]
 
 
 class Seen(Protocol):
@@ -80,15 +83,24 @@ class Transaction(Protocol):
 @dataclass(frozen=True, slots=True)
 class NodesRead:
     """
-    The state that was read for a commit, the buckets before the nodes.
+    The state that was read for a commit, the guards before the nodes.
 
     Attributes:
-        buckets: versions by path.
+        guards: versions by path, of the keys that need one.
         nodes: by key; ``None``: missing.
     """
 
-    buckets: Mapping[str, int]
+    guards: Mapping[str, int]
     nodes: Mapping[str, Seen | None]
+
+
+def is_guarded(ops: KeyOps) -> bool:
+    """
+    Returns whether a commit may rely on an existing node, and so needs its guard.
+    """
+    if ops.version is None:
+        return isinstance(ops.write, Hold)
+    return ops.version != ABSENT
 
 
 def plan(
@@ -106,7 +118,7 @@ def plan(
         read: the state that was read.
         session: of this store.
         znodes: the paths.
-        transaction: receives the operations, the one on the generation last.
+        transaction: receives the operations, those on generations last.
 
     Returns:
         Whether it changes anything; ``None``: a check or a hold fails.
@@ -116,31 +128,30 @@ def plan(
     made: set[str] = set()
     checked: set[str] = set()
     steps: list[Callable[[], None]] = []
-    changes = False
     for key, ops in keys.items():
-        seen, bucket = read.nodes[key], znodes.bucket(key)
-        changes = changes or ops.changes(is_there=seen is not None)
+        seen, guard = read.nodes[key], znodes.guard(key)
         if seen is None:
             steps.append(_absent(transaction, znodes.node(key), ops))
             if ops.write is not None and not isinstance(ops.write, Delete):
-                made.add(bucket)
+                made.add(guard)
             continue
-        is_checked = ops.version is not None or isinstance(ops.write, Hold)
+        is_checked = is_guarded(ops)
         if is_checked:
-            checked.add(bucket)
+            checked.add(guard)
         version = seen.version if is_checked else -1
         steps.append(_present(transaction, znodes.node(key), ops, version))
-    for bucket in sorted(made | checked):
-        version = read.buckets[bucket] if bucket in checked else -1
-        if bucket in made:
-            transaction.set_data(bucket, b"", version)
+    for guard in sorted(made | checked):
+        version = read.guards[guard] if guard in checked else -1
+        if guard in made:
+            transaction.set_data(guard, b"", version)
         else:
-            transaction.check(bucket, version)
+            transaction.check(guard, version)
     for step in steps:
         step()
-    if changes:
-        transaction.set_data(znodes.generation, b"")
-    return changes
+    changed = changed_spaces(keys, {k: read.nodes[k] is not None for k in keys})
+    for space in changed:
+        transaction.set_data(znodes.of_space(space).generation, b"")
+    return bool(changed)
 
 
 def _holds(ops: KeyOps, seen: Seen | None, session: int) -> bool:

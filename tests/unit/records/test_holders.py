@@ -46,6 +46,18 @@ class TestHold:
         assert store.commit([Hold("put", b"mine")]) is None
         assert other.commit([Hold("held", b"again")])
 
+    def test_a_hold_of_what_the_same_store_holds_needs_a_check_for_absence(
+        self, store: RecordStore
+    ) -> None:
+        """Two threads of one store would both get the lock."""
+        first = store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"1")])
+        assert first
+        assert store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"2")]) is None
+        second = store.commit([Hold("lock", b"2")])
+
+        assert second
+        assert first < second
+
     def test_a_put_leaves_a_record_to_its_holder(
         self, space: Space, store: RecordStore
     ) -> None:
@@ -117,6 +129,55 @@ class TestWait:
         token = store.wait(0, 0)
 
         assert token == store.wait(token, 0.01)
+
+    @pytest.mark.parametrize(
+        ("space_name", "mine", "others"),
+        [
+            ("", ["a", "controller/a"], ["recovery/a", "other/a"]),
+            ("recovery", ["recovery/a", "recovery/b/c"], ["a", "controller/a", "r/a"]),
+        ],
+    )
+    def test_only_commits_to_its_space_end_a_wait(
+        self,
+        space: Space,
+        store: RecordStore,
+        space_name: str,
+        mine: list[str],
+        others: list[str],
+    ) -> None:
+        """Commits to other spaces, deletes there and new stores change no token."""
+        token = store.wait(0, 0, space_name)
+        assert token
+        for key in others:
+            put(space.open(), key)
+            assert space.open().commit([Delete(key), CheckVersion(mine[0], ABSENT)])
+            assert token == store.wait(token, 0, space_name)
+        for key in mine:
+            put(space.open(), key)
+            before, token = token, store.wait(token, TIMEOUT_S, space_name)
+            assert before < token
+            assert space.open().commit([Delete(key), Put(others[0], b"")])
+            before, token = token, store.wait(token, TIMEOUT_S, space_name)
+            assert before < token
+        assert token == store.wait(token, 0.01, space_name)
+
+    def test_a_wait_for_a_new_space_ends_with_its_first_commit(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Also in a thread that waits since before there was the space."""
+        token = store.wait(0, 0, "new")
+        other = space.open()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(store.wait, token, TIMEOUT_S, "new")
+            put(other, "new/a")
+
+            assert token < waiting.result(TIMEOUT_S)
+
+    def test_a_controller_waits_in_the_common_space(self, store: RecordStore) -> None:
+        """It has two names, as long as there are keys of before."""
+        put(store, "controller/a")
+
+        assert store.wait(0, 0) == store.wait(0, 0, "controller")
 
 
 class TestCampaign:

@@ -14,7 +14,7 @@ from lib.remoting.record_stores import BACKENDS
 from pystore.records.ops import CheckVersion, Delete, Hold, Op, Put
 from pystore.records.record_store import RecordStore, StoredRecord
 
-KEYS = ("a", "b", "b/c")
+KEYS = ("a", "b", "b/c")  # of two spaces
 
 checks = st.sampled_from(["none", "none", "current", "stale", "absent"])
 writes = st.sampled_from(["none", "put", "put", "delete", "hold", "hold"])

@@ -67,6 +67,28 @@ class TestReading:
         assert [] == found("set/", "set/3")
         assert [] == found("x")
 
+    def test_a_scan_finds_the_keys_of_all_spaces_that_its_prefix_may_mean(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Those of one space, those of all, and those of a part of a name."""
+        keys = ["controller/a", "r", "r/1", "r/1/x", "r/2", "ra/1", "s/1", "é/1"]
+        for key in reversed(keys):
+            put(store, key)
+        other = space.open()
+
+        def found(prefix: str, after: str = "", limit: int | None = None) -> list[str]:
+            return [one.key for one in other.scan(prefix, after, limit)]
+
+        assert keys == found("")
+        assert ["r/1", "r/1/x", "r/2"] == found("r/")
+        assert ["r/1/x"] == found("r/1/")
+        assert ["r", "r/1", "r/1/x", "r/2", "ra/1"] == found("r")
+        assert ["r/2", "ra/1"] == found("r", "r/1/x")
+        assert ["controller/a"] == found("c") == found("controller/")
+        assert ["é/1"] == found("é/")
+        assert [] == found("none/")
+        assert ["ra/1", "s/1"] == found("", "r/2", 2)
+
     def test_a_bound_that_is_not_text_is_refused(self, store: RecordStore) -> None:
         """JSON of a peer may contain half of a surrogate pair."""
         for bounds in (("\ud800", ""), ("", "\ud800")):
@@ -95,6 +117,37 @@ class TestCommit:
         assert version is not None
         assert before < version
         assert [version] * 3 == [record.version for record in store.scan()]
+
+    def test_a_commit_may_change_several_spaces(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """All of it or nothing, with checks across them."""
+        leader = put(store, "controller/leader")
+        ops: list[Op] = [Put("r/a", b"1"), Hold("s/a", b"2"), Put("a", b"3")]
+        version = space.open().commit([CheckVersion("controller/leader", leader), *ops])
+        assert version
+        stale = put(store, "controller/leader")
+
+        assert store.commit([CheckVersion("controller/leader", leader), *ops]) is None
+        assert leader < version < stale
+        assert ["a", "controller/leader", "r/a", "s/a"] == keys_of(store)
+        versions = [one.version for one in store.scan()]
+        assert [version, stale, version, version] == versions
+
+    def test_a_version_of_any_space_never_comes_back(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """ABA, where buckets and guards are not the same."""
+        versions = []
+        for _ in range(3):
+            versions.append(put(store, "r/a"))
+            assert space.open().commit([CheckVersion("r/a", versions[-1])])
+            assert space.open().commit([Delete("r/a")])
+        put(store, "r/a")
+
+        assert sorted(set(versions)) == versions
+        for version in versions:
+            assert store.commit([CheckVersion("r/a", version), Delete("r/a")]) is None
 
     @pytest.mark.parametrize(
         "refused",

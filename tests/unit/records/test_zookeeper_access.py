@@ -124,6 +124,27 @@ def test_open_nodes_are_given_to_the_user(
     assert_closed(stranger, zookeeper.hosts, root)
 
 
+def test_spaces_are_given_to_the_user_too(
+    zookeeper: ZookeeperServer, stranger: KazooClient, root: str
+) -> None:
+    """
+    Also where a program from before there were spaces has given all but them.
+    """
+    before = ZookeeperStore(zookeeper.hosts, root=root)
+    try:
+        put(before, "recovery/a", b"1")
+        before._client.set_acls(before._znodes.common.generation, USER.acl)
+    finally:
+        before.close()
+    after = ZookeeperStore(zookeeper.hosts, root=root, user=USER)
+    try:
+        assert ["recovery/a"] == [one.key for one in after.scan()]
+        put(after, "other/b", b"2")
+        assert_closed(stranger, zookeeper.hosts, root)
+    finally:
+        after.close()
+
+
 def test_a_path_behind_the_servers_is_made_if_it_is_missing(
     zookeeper: ZookeeperServer, stranger: KazooClient, root: str
 ) -> None:

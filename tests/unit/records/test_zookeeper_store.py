@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from lib.remoting.record_stores import filled, keys_of, put
@@ -21,7 +22,7 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from pystore.records.ops import ABSENT, CheckVersion, Hold, Put
+from pystore.records.ops import ABSENT, CheckVersion, Hold, Op, Put
 from pystore.records.znodes import Znodes
 
 pytest.importorskip("kazoo", reason="needs the extra 'zookeeper'")
@@ -214,12 +215,105 @@ def test_no_listing_passes_the_limit_of_a_reply(open_store: Open) -> None:
     client, znodes = store._client, store._znodes
     sizes = [
         sum(4 + len(name) for name in client.get_children(path))
-        for path in (znodes.records, znodes.sessions, *znodes.buckets)
+        for path in (znodes.sessions, *znodes.common.buckets)
     ]
 
     assert 2 * REPLY_BYTES_MAX < sum(sizes)
     assert REPLY_BYTES_MAX > 20 * max(sizes)
     assert keys == keys_of(store)
+
+
+def committed_by_an_older_program(store: ZookeeperStore, key: str) -> None:
+    """
+    A put of a new record, as made before there were spaces.
+    """
+    znodes = store._znodes
+    transaction = store._client.transaction()
+    transaction.set_data(znodes.bucket(key), b"")
+    transaction.create(znodes.node(key), b"old")
+    transaction.set_data(f"{znodes.root}/generation", b"")
+    assert not any(isinstance(one, Exception) for one in transaction.commit())
+
+
+def test_a_program_from_before_there_were_spaces_shares_the_store(
+    open_store: Open,
+) -> None:
+    """
+    Its nodes are read on where they are, and its commits end waits and void checks.
+    """
+    store = open_store()
+    client, znodes = store._client, store._znodes
+    before = {znodes.root, znodes.sessions, *znodes.common.all}
+    token = store.wait(0, 0, "controller")
+    committed_by_an_older_program(store, "controller/a")
+    found = store.get("controller/a")
+    assert found is not None
+    assert token < store.wait(token, TIMEOUT_S)
+
+    assert ["controller/a"] == [one.key for one in store.scan("controller/")]
+    assert not client.exists(znodes.spaces)
+    put(store, "recovery/a")
+    assert ["controller/a", "recovery/a"] == keys_of(store)
+    assert ["recovery/a"] == [one.key for one in store.scan("recovery/")]
+    client.delete(znodes.node("controller/a"))
+    committed_by_an_older_program(store, "controller/a")
+    assert store.commit([CheckVersion("controller/a", found.version)]) is None
+    assert all(client.exists(path) for path in before)
+
+
+def requests_of(store: ZookeeperStore, call: Callable[[], object]) -> int:
+    """
+    The number of requests that a call sends to ZooKeeper.
+    """
+    client, sent = store._client, []
+    send = client._call
+
+    def counted(request: object, answer: object) -> object:
+        sent.append(request)
+        return send(request, answer)
+
+    client._call = counted
+    try:
+        call()
+    finally:
+        client._call = send
+    return len(sent)
+
+
+def test_the_requests_of_a_space_do_not_grow_with_the_records_of_others(
+    open_store: Open,
+) -> None:
+    """
+    The costs that docs/record-store.md promises: of calls in a space with few records,
+    beside a thousand records in the common one.
+    """
+    store = open_store()
+    filled(store, [f"controller/sets/c/{n}" for n in range(1000)])
+    assert 17 == requests_of(store, lambda: store.scan("recovery/ur/"))
+    mark = put(store, "recovery/ur/a")
+    claim: list[Op] = [
+        CheckVersion("recovery/ur/a", mark),
+        CheckVersion("recovery/lock/a", ABSENT),
+        Hold("recovery/lock/a", b""),
+    ]
+
+    assert 2 == requests_of(store, lambda: store.get("recovery/ur/a"))
+    assert 2 == requests_of(store, lambda: store.wait(0, 0, "recovery"))
+    # 3, two keys, and the guard of the mark.
+    assert 6 == requests_of(store, lambda: store.commit(claim))
+    assert 17 + 2 == requests_of(store, lambda: store.scan("recovery/ur/"))
+    assert 257 + 1001 + 1 == requests_of(store, lambda: store.scan("controller/"))
+
+
+def test_of_two_stores_that_make_a_space_at_once_both_commit(open_store: Open) -> None:
+    """
+    The second one finds the nodes of the first.
+    """
+    stores = [open_store() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda one: put(one[1], f"new/{one[0]}"), enumerate(stores)))
+
+    assert [f"new/{n}" for n in range(4)] == keys_of(open_store())
 
 
 def test_a_check_for_absence_leaves_no_node_behind(open_store: Open) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from pystore.records.ops import ABSENT, CheckVersion, Delete, Hold, Op, Put, by_key
 from pystore.records.znodes import Znodes
-from pystore.records.zookeeper_transaction import NodesRead, plan
+from pystore.records.zookeeper_transaction import NodesRead, is_guarded, plan
 
 ME, OTHER = 11, 12
 ZNODES = Znodes("/r")
-A, BUCKET = ZNODES.node("a"), ZNODES.bucket("a")
+A, BUCKET = ZNODES.node("a"), ZNODES.guard("a")
 GENERATION = ("set", "/r/generation", -1)
 
 
@@ -119,3 +119,45 @@ def test_a_commit_that_fails_on_read_values_is_not_sent(
     The reading was synchronised, so the refusal is true.
     """
     assert (None, []) == planned(ops, node)
+
+
+def test_a_commit_sets_the_generation_of_each_space_that_it_changes() -> None:
+    """
+    And no other one: a check of another space ends no wait there.
+    """
+    keys = by_key(
+        [
+            CheckVersion("a", 100),
+            Put("recovery/a", b""),
+            Delete("gone/a"),
+            Put("recovery/b", b""),
+        ]
+    )
+    recorded = Recorded()
+    nodes = {"a": Node(), "recovery/a": None, "recovery/b": None, "gone/a": None}
+    assert plan(keys, NodesRead({BUCKET: 7}, nodes), ME, ZNODES, recorded)
+
+    generations = [step for step in recorded if str(step[1]).endswith("/generation")]
+    assert [("set", ZNODES.of_space("recovery").generation, -1)] == generations
+    assert recorded[-1] == generations[0]
+
+
+@pytest.mark.parametrize(
+    ("ops", "guarded"),
+    [
+        ([CheckVersion("a", 100)], True),
+        ([CheckVersion("a", 100), Put("a", b"")], True),
+        ([Hold("a", b"")], True),
+        ([CheckVersion("a", ABSENT), Hold("a", b"")], False),
+        ([CheckVersion("a", ABSENT)], False),
+        ([Put("a", b"")], False),
+        ([Delete("a")], False),
+    ],
+)
+def test_only_what_relies_on_an_existing_node_needs_its_guard(
+    ops: list[Op], *, guarded: bool
+) -> None:
+    """
+    Each guard that is not needed spares a request.
+    """
+    assert guarded is is_guarded(by_key(ops)["a"])
