@@ -158,6 +158,13 @@ class ControllerClient:
         """
         return self._search.known
 
+    def disconnect(self) -> None:
+        """
+        Ends all connections: what is sent from now on comes on newer ones, as that of
+        another process.
+        """
+        self._remoting.disconnect()
+
     async def close(self) -> None:
         """
         Closes all connections; pending calls fail. Idempotent.
@@ -260,7 +267,8 @@ class ControllerClient:
 
     async def call_leader(self, request: RemotingCommand) -> RemotingCommand:
         """
-        Returns the leader's answer to a request.
+        Returns the leader's answer to a request. One that does not answer, or says that
+        it leads no more, is not taken for the leader by the next call.
 
         Raises:
             UnavailableError: no controller leads, or it does not answer.
@@ -269,7 +277,14 @@ class ControllerClient:
         leader = self._search.leader
         if leader is None:
             raise UnavailableError(reason or "the leader was lost again")
-        return await self._remoting.call(leader, request, self._timeout_ms)
+        try:
+            answer = await self._remoting.call(leader, request, self._timeout_ms)
+        except UnavailableError:
+            self._search.lost(leader, is_reachable=False)
+            raise
+        if answer.code == ResponseCode.CONTROLLER_NOT_LEADER:
+            self._search.lost(leader, is_reachable=True)
+        return answer
 
     # -- internals --------------------------------------------------------------
 

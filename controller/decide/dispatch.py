@@ -18,7 +18,12 @@ from pystore.controller.decide.clean import clean, delete_set, drop_unlisted
 from pystore.controller.decide.elect import elect
 from pystore.controller.decide.import_set import import_set
 from pystore.controller.decide.note import note_refusal, see_ends
-from pystore.controller.decide.operator import change_broker, change_policy, readmit
+from pystore.controller.decide.operator import (
+    change_broker,
+    change_policy,
+    readmit,
+    set_copies,
+)
 from pystore.controller.decide.register import register
 from pystore.controller.decide.step_down import end_leases, step_down
 from pystore.controller.model.commands import (
@@ -38,11 +43,13 @@ from pystore.controller.model.commands import (
     Readmit,
     Register,
     SeeEnds,
+    SetCopies,
     StepDown,
 )
-from pystore.controller.model.decision import CommandResult
+from pystore.controller.model.decision import CommandResult, Rejected
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["decide"]
 
@@ -63,6 +70,7 @@ _DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], CommandResult]]
     Readmit: readmit,
     Register: register,
     SeeEnds: see_ends,
+    SetCopies: set_copies,
     StepDown: step_down,
 }
 
@@ -76,4 +84,13 @@ def decide(state: SetState, command: Command, facts: Facts) -> CommandResult:
         command: to decide.
         facts: at this moment, read once.
     """
+    if isinstance(command, ChangeBroker | Clean):
+        seen = command.seen_version
+        if seen is not None and seen != state.version:
+            # What the requester decided on has changed, be it only a noted log end.
+            return Rejected(
+                ResponseCode.SET_CHANGED,
+                f"broker set {state.name} has version {state.version}, not {seen}: "
+                "read it again",
+            )
     return _DECISIONS[type(command)](state, command, facts)

@@ -6,21 +6,32 @@ Source: B1; RMQ-R44, RMQ-R203.
 
 from __future__ import annotations
 
-from pystore.controller.model.commands import ChangeBroker, ChangePolicy, Readmit
+from pystore.controller.model.commands import (
+    ChangeBroker,
+    ChangePolicy,
+    Readmit,
+    SetCopies,
+)
 from pystore.controller.model.decision import (
     Accepted,
     CommandResult,
     Rejected,
     events_of,
 )
-from pystore.controller.model.events import BrokerChanged, PolicyChanged, Readmitted
+from pystore.controller.model.events import (
+    BrokerChanged,
+    CopiesChanged,
+    PolicyChanged,
+    Readmitted,
+)
 from pystore.controller.model.facts import Facts
+from pystore.controller.model.limits import BROKERS_MAX
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import ids_of
 
-__all__ = ["change_broker", "change_policy", "readmit"]
+__all__ = ["change_broker", "change_policy", "readmit", "set_copies"]
 
 
 def change_broker(state: SetState, command: ChangeBroker, _: Facts) -> CommandResult:
@@ -45,10 +56,7 @@ def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> CommandRe
     Prefers a broker among equals, or switches automatic elections on or off.
     """
     if not state.is_known:
-        return Rejected(
-            ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
-            f"broker set {state.name} does not exist",
-        )
+        return _absent(state)
     preferred = command.preferred_id
     if preferred and state.replica(preferred) is None:
         return _unknown(state, preferred)
@@ -59,6 +67,23 @@ def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> CommandRe
     if changed == PolicyChanged(state.preferred_id, state.is_automatic):
         return Accepted((), Done())
     return Accepted(events_of(state, changed), Done())
+
+
+def set_copies(state: SetState, command: SetCopies, _: Facts) -> CommandResult:
+    """
+    Says how many replicas the set should have.
+    """
+    if not state.is_known:
+        return _absent(state)
+    if not 0 <= command.copies <= BROKERS_MAX:
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_REQUEST,
+            f"a set of {command.copies} replicas: at most {BROKERS_MAX} are allowed, "
+            "and 0 means as many as it has voters",
+        )
+    if command.copies == state.copies:
+        return Accepted((), Done())
+    return Accepted(events_of(state, CopiesChanged(command.copies)), Done())
 
 
 def readmit(state: SetState, command: Readmit, _: Facts) -> CommandResult:
@@ -94,6 +119,13 @@ def _last(broker_id: int, otherwise: str = "") -> Rejected:
         f"broker {broker_id} is the master or the last member of the SyncStateSet: "
         f"elect another broker first{otherwise}",
         frozenset({broker_id}),
+    )
+
+
+def _absent(state: SetState) -> Rejected:
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+        f"broker set {state.name} does not exist",
     )
 
 

@@ -30,7 +30,7 @@ from pystore.controller.model.state import SetKey
 from pystore.remoting.codes import LOWEST_PRIORITY
 from pystore.replicaset import Incarnation
 
-__all__ = ["TIMEOUT_MS", "Heartbeat", "Heartbeats"]
+__all__ = ["TIMEOUT_MS", "HeardBroker", "Heartbeat", "Heartbeats"]
 
 TIMEOUT_MS = 10_000
 """The validity of a heartbeat that names none (RMQ-R239)."""
@@ -54,13 +54,16 @@ class Heartbeat:
         position: the end of its log.
         flushed: the end of the log on disk; -1: unknown.
         priority: its own election priority; the lower is preferred.
-        is_ill: its disk fails (B9).
+        disk_problem: what keeps it from serving as a master, one line; empty: nothing
+            (B9, B13).
         timeout_ms: how long it is valid.
         address: ``HOST:PORT`` where the broker listens; empty: unknown.
         begin: where its log begins (B11).
         known_epoch: as in `LastHeartbeat`.
         known_set_epoch: as there.
         is_of_cluster: it told the UUID of the record store.
+        disk_used_percent: how full the file system of its store is; -1: unknown.
+        is_ill: its store cannot be opened, and takes repairs.
     """
 
     broker_id: int
@@ -71,13 +74,31 @@ class Heartbeat:
     position: LogEnd = NOWHERE
     flushed: int = -1
     priority: int = LOWEST_PRIORITY
-    is_ill: bool = False
+    disk_problem: str = ""
     timeout_ms: int = TIMEOUT_MS
     address: str = ""
     begin: LogBegin = UNTOLD
     known_epoch: int = -1
     known_set_epoch: int = -1
     is_of_cluster: bool = False
+    disk_used_percent: int = -1
+    is_ill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeardBroker:
+    """
+    A broker that was heard at some time.
+
+    Attributes:
+        heartbeat: the last one.
+        since_ns: since when it is alive, or is not any more.
+        is_alive: the last heartbeat is valid.
+    """
+
+    heartbeat: Heartbeat
+    since_ns: int
+    is_alive: bool
 
 
 @dataclass(slots=True)
@@ -88,22 +109,34 @@ class _Kept:
     Attributes:
         heartbeat: as received.
         until_ns: the end of its validity, inclusive (RMQ-R240).
+        since_ns: when its process was heard first, or again after a death.
         is_closed: its connection has ended.
-        is_ended: its process has ended, by evidence.
+        ended_ns: since when its process has ended, by evidence; ``None``: it has not.
         queued_ns: its entry in the heap; ``None``: there is none.
     """
 
     heartbeat: Heartbeat
     until_ns: int
+    since_ns: int
     is_closed: bool = False
-    is_ended: bool = False
+    ended_ns: int | None = None
     queued_ns: int | None = None
 
     def is_alive(self, now_ns: int) -> bool:
         """
         Returns whether it is valid.
         """
-        return not self.is_ended and now_ns <= self.until_ns
+        return self.ended_ns is None and now_ns <= self.until_ns
+
+    def heard(self, now_ns: int) -> HeardBroker:
+        """
+        Returns the part that people and auditors are told.
+        """
+        if self.is_alive(now_ns):
+            return HeardBroker(self.heartbeat, self.since_ns, is_alive=True)
+        ended_ns = self.until_ns if self.ended_ns is None else self.ended_ns
+        since_ns = min(ended_ns, self.until_ns)
+        return HeardBroker(self.heartbeat, since_ns, is_alive=False)
 
     def fact(self) -> LastHeartbeat:
         """
@@ -114,9 +147,9 @@ class _Kept:
             one.incarnation,
             one.position,
             one.priority,
-            one.is_ill,
+            bool(one.disk_problem),
             not self.is_closed,
-            self.is_ended,
+            self.ended_ns is not None,
             one.begin,
             one.known_epoch,
             one.known_set_epoch,
@@ -234,7 +267,7 @@ class Heartbeats:
             is_new = True
             self._count += 1
             self._strangers[key, heartbeat.broker_id] = None
-            kept = brokers[heartbeat.broker_id] = _Kept(heartbeat, until_ns)
+            kept = brokers[heartbeat.broker_id] = _Kept(heartbeat, until_ns, now_ns)
         else:
             old, was_alive = kept.heartbeat, kept.is_alive(now_ns)
             if not _replaces(heartbeat, kept, was_alive=was_alive):
@@ -243,7 +276,9 @@ class Heartbeats:
             if old.connection != heartbeat.connection:
                 self._disconnect(key, old)
             kept.heartbeat, kept.until_ns = heartbeat, until_ns
-            kept.is_closed = kept.is_ended = False
+            kept.is_closed, kept.ended_ns = False, None
+            if is_new:
+                kept.since_ns = now_ns
             if (key, heartbeat.broker_id) in self._strangers:
                 self._strangers.move_to_end((key, heartbeat.broker_id))
         some = self._connections.setdefault(heartbeat.connection, set())
@@ -318,13 +353,16 @@ class Heartbeats:
         kept = self._sets.get(key, {}).get(broker_id)
         return kept.heartbeat if kept is not None and kept.is_alive(now_ns) else None
 
-    def end(self, key: SetKey, heartbeat: Heartbeat, *, is_replaced: bool) -> bool:
+    def end(
+        self, key: SetKey, heartbeat: Heartbeat, now_ns: int, *, is_replaced: bool
+    ) -> bool:
         """
         Takes note of evidence that the sender of a heartbeat has ended (C3).
 
         Args:
             key: of its set.
             heartbeat: of the process.
+            now_ns: the time.
             is_replaced: another process answers at its address, so it has ended also
                 if its connection seems open, as after a power cut.
 
@@ -337,19 +375,25 @@ class Heartbeats:
         is_same = kept.heartbeat is heartbeat and kept.is_closed
         if not (is_same or is_replaced):
             return False
-        kept.is_ended = True
+        if kept.ended_ns is None:
+            kept.ended_ns = now_ns
         return True
 
     def replaced(
-        self, key: SetKey, broker_id: int, incarnation: Incarnation | None
+        self,
+        key: SetKey,
+        broker_id: int,
+        incarnation: Incarnation | None,
+        now_ns: int,
     ) -> None:
         """
         Takes note that another process of a broker is recorded: the one before has
         ended.
         """
         kept = self._sets.get(key, {}).get(broker_id)
-        if kept is not None and kept.heartbeat.incarnation != incarnation:
-            kept.is_ended = True
+        is_other = kept is not None and kept.heartbeat.incarnation != incarnation
+        if kept is not None and is_other and kept.ended_ns is None:
+            kept.ended_ns = now_ns
 
     def expire(self, now_ns: int) -> list[tuple[SetKey, int]]:
         """
@@ -362,7 +406,7 @@ class Heartbeats:
             if kept is None or kept.queued_ns != end_ns:
                 continue
             kept.queued_ns = None
-            if kept.is_ended:
+            if kept.ended_ns is not None:
                 continue
             if kept.is_alive(now_ns):
                 self._queue(key, kept)
@@ -396,6 +440,15 @@ class Heartbeats:
             broker_id: kept.fact()
             for broker_id, kept in self._sets.get(key, {}).items()
             if not kept.is_alive(now_ns)
+        }
+
+    def heard_brokers(self, key: SetKey, now_ns: int) -> dict[int, HeardBroker]:
+        """
+        Returns the brokers of a set that were ever heard, alive or not, by id.
+        """
+        return {
+            broker_id: kept.heard(now_ns)
+            for broker_id, kept in self._sets.get(key, {}).items()
         }
 
     def alive(self, key: SetKey, now_ns: int) -> Iterator[Heartbeat]:

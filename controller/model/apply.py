@@ -17,6 +17,7 @@ from pystore.controller.model.events import (
     BrokerRegistered,
     BrokersCleaned,
     Change,
+    CopiesChanged,
     EndsSeen,
     IdApplied,
     LeasesEnded,
@@ -243,16 +244,26 @@ def _broker_changed(state: SetState, change: BrokerChanged) -> SetState:
     old = state.replica(change.broker_id)
     if old is None:
         return state
-    state = _with(
-        state, replace(old, is_learner=change.is_learner, priority=change.priority)
-    )
-    return _unlisted(state, change.broker_id) if change.is_learner else state
+    new = replace(old, is_learner=change.is_learner, priority=change.priority)
+    after = _with(state, new)
+    if old.is_learner == new.is_learner:
+        return after
+    if new.is_learner:
+        after = _unlisted(after, change.broker_id)
+    # Also of a broker that was not listed: each replica takes the newest set it is
+    # told, and with it whether it is a learner.
+    agreed = replace(after.agreed, set_epoch=state.agreed.set_epoch + 1)
+    return replace(after, agreed=agreed)
 
 
 def _policy_changed(state: SetState, change: PolicyChanged) -> SetState:
     return replace(
         state, preferred_id=change.preferred_id, is_automatic=change.is_automatic
     )
+
+
+def _copies_changed(state: SetState, change: CopiesChanged) -> SetState:
+    return replace(state, copies=change.copies)
 
 
 def _readmitted(state: SetState, change: Readmitted) -> SetState:
@@ -316,6 +327,7 @@ _CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
     SetImported: _imported,
     BrokerChanged: _broker_changed,
     PolicyChanged: _policy_changed,
+    CopiesChanged: _copies_changed,
     Readmitted: _readmitted,
     LeasesEnded: _leases_ended,
     EndsSeen: _ends_seen,

@@ -28,7 +28,7 @@ from pystore.errors import FormatError
 
 __all__ = ["VERSION", "decode", "encode"]
 
-VERSION = 4
+VERSION = 5
 """Of the format. A reader refuses later versions, and reads all earlier ones."""
 
 _DIGITS_MAX = 9

@@ -31,6 +31,7 @@ __all__ = [
     "Recovery",
     "Register",
     "SeeEnds",
+    "SetCopies",
     "StepDown",
     "Trigger",
 ]
@@ -201,10 +202,12 @@ class Clean:
     Attributes:
         broker_ids: empty: all brokers of the set.
         with_living: also live brokers.
+        seen_version: of the set, as the requester saw it; ``None``: any.
     """
 
     broker_ids: frozenset[int] = frozenset()
     with_living: bool = False
+    seen_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +239,15 @@ class ImportSet:
 class ChangeBroker:
     """
     An operator changes attributes of a broker; ``None`` leaves one as it is.
+
+    Attributes:
+        seen_version: of the set, as the requester saw it; ``None``: any.
     """
 
     broker_id: int
     is_learner: bool | None = None
     priority: int | None = None
+    seen_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +262,18 @@ class ChangePolicy:
 
     preferred_id: int | None = None
     is_automatic: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetCopies:
+    """
+    An operator says how many replicas the set should have.
+
+    Attributes:
+        copies: 0: as many brokers as have an id and are no learners.
+    """
+
+    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +315,7 @@ Command = (
     | ImportSet
     | ChangeBroker
     | ChangePolicy
+    | SetCopies
     | Readmit
     | SeeEnds
     | NoteRefusal

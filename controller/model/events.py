@@ -22,6 +22,7 @@ __all__ = [
     "BrokerRegistered",
     "BrokersCleaned",
     "Change",
+    "CopiesChanged",
     "EndsSeen",
     "IdApplied",
     "LeasesEnded",
@@ -160,7 +161,8 @@ class SetImported:
 @dataclass(frozen=True, slots=True)
 class BrokerChanged:
     """
-    An operator changed a broker. A learner leaves the set.
+    An operator changed a broker. A learner leaves the set. Each change of who is one
+    raises the SyncStateSet epoch: brokers take the newest decision only.
     """
 
     broker_id: int
@@ -176,6 +178,15 @@ class PolicyChanged:
 
     preferred_id: int | None
     is_automatic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesChanged:
+    """
+    An operator changed how many replicas the set should have.
+    """
+
+    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +237,7 @@ Change = (
     | SetImported
     | BrokerChanged
     | PolicyChanged
+    | CopiesChanged
     | Readmitted
     | LeasesEnded
     | EndsSeen

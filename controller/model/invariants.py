@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pystore.controller.model.limits import BROKERS_MAX
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import SetState
 
@@ -23,6 +24,7 @@ def violations(state: SetState) -> tuple[str, ...]:
     """
     return (
         *_wrong_ids(state),
+        *_wrong_copies(state),
         *_wrong_listing(state),
         *_wrong_mastership(state),
         *(line for one in state.replicas for line in _wrong_replica(state, one)),
@@ -45,6 +47,11 @@ def _wrong_ids(state: SetState) -> Iterator[str]:
         yield "a broker is registered and cleaned"
     if any(not 0 < one < state.next_id for one in ids + tombstones):
         yield "a broker id was never allocated"
+
+
+def _wrong_copies(state: SetState) -> Iterator[str]:
+    if not 0 <= state.copies <= BROKERS_MAX:
+        yield f"the set should have {state.copies} replicas"
 
 
 def _wrong_listing(state: SetState) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pystore.controller.model.events import (
     BrokerRegistered,
     BrokersCleaned,
     Change,
+    CopiesChanged,
     EndsSeen,
     IdApplied,
     LeasesEnded,
@@ -159,6 +160,12 @@ def _policy_changed(_: SetState, change: PolicyChanged) -> str:
     return f"elections are {how}, and {who} is preferred"
 
 
+def _copies_changed(_: SetState, change: CopiesChanged) -> str:
+    if not change.copies:
+        return "the set should have as many replicas as it has voters"
+    return f"the set should have {change.copies} replica{'s' * (change.copies > 1)}"
+
+
 def _readmitted(_: SetState, change: Readmitted) -> str:
     return (
         f"broker {change.broker_id} may be filled and admitted again, by an operator's "
@@ -197,6 +204,7 @@ _TEXTS: dict[type[Change], Callable[[SetState, Any], str]] = {
     SetImported: _imported,
     BrokerChanged: _broker_changed,
     PolicyChanged: _policy_changed,
+    CopiesChanged: _copies_changed,
     Readmitted: _readmitted,
     LeasesEnded: _leases_ended,
     EndsSeen: _ends_seen,

@@ -10,7 +10,7 @@ RMQ-R255.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pystore.controller.model.replica import RegisteredBroker, Tombstone
 from pystore.remoting.codes import ResponseCode
@@ -90,6 +90,8 @@ class SetState:
             is ``allowElectMaster``.
         losses: the last few, oldest first.
         refusal: the last recorded one.
+        copies: how many replicas the set should have; 0: as many brokers as have an id
+            and are no learners.
     """
 
     cluster: str
@@ -108,6 +110,7 @@ class SetState:
     is_automatic: bool = True
     losses: tuple[LossRange, ...] = ()
     refusal: NotedRefusal | None = None
+    copies: int = field(default=0, metadata={"since": 5})
 
     @property
     def key(self) -> SetKey:
@@ -122,6 +125,20 @@ class SetState:
         Whether it has brokers, so that RocketMQ's tables would list it.
         """
         return bool(self.replicas)
+
+    @property
+    def learners(self) -> frozenset[int]:
+        """
+        The ids of the brokers that only follow.
+        """
+        return frozenset(one.broker_id for one in self.replicas if one.is_learner)
+
+    @property
+    def wanted_copies(self) -> int:
+        """
+        How many replicas the set should have.
+        """
+        return self.copies or len(self.replicas) - len(self.learners)
 
     @property
     def listed(self) -> frozenset[Member]:

@@ -172,6 +172,8 @@ class MasterInfo:
         ha_address: ``HOST:PORT`` where the master serves slaves; empty: unknown, as
             from RocketMQ's controllers.
         links: how the controllers guard links; ``None``: they give no secrets.
+        learners: the ids of the brokers that only follow; empty: none, or RocketMQ's
+            controllers, which know no learners.
     """
 
     master: Member | None = None
@@ -183,6 +185,7 @@ class MasterInfo:
     standing: LogStanding | None = None
     ha_address: str = ""
     links: AccessMode | None = None
+    learners: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from pystore.controller.protocol.set_extensions import (
     agreed_of,
     alter_set_fields,
     leadership_of,
+    learners_of,
     links_of,
     refused_ids_of,
 )
@@ -275,8 +276,9 @@ def _mastership(
 ) -> MasterInfo:
     epoch = header.master_epoch or 0
     links = links_of(command.ext_fields)
+    learners = learners_of(command.ext_fields)
     if header.master_broker_id is None:
-        return MasterInfo(None, "", epoch, agreed, links=links)
+        return MasterInfo(None, "", epoch, agreed, links=links, learners=learners)
     address = header.master_address or ""
     told = leadership_of(command.ext_fields, header.master_broker_id, address, epoch)
     return MasterInfo(
@@ -287,6 +289,7 @@ def _mastership(
         waits_for_lease=told.waits_for_lease,
         ha_address=told.ha_address,
         links=links,
+        learners=learners,
     )
 
 

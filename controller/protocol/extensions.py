@@ -9,7 +9,7 @@ ignored: the incarnation distinguishes a restarted process from the previous one
 904 has `HeartbeatExtension` and is answered with a `LeaseGrant`, unless it is one-way;
 1001 `AlterSet` and the set; 1002 the master that hands over, and leadership and set,
 which 1004 and 1008 tell, too; 1003 `Recovery`, and leadership, set and standing; 1007
-is answered with the process.
+is answered with the process. Beside a SyncStateSet brokers are told the learners.
 
 The extensions of 904 and 1003 are here, those of masters and sets in
 `pystore.controller.protocol.set_extensions`.
@@ -32,6 +32,7 @@ from pystore.errors import InvalidError
 from pystore.net.address import parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import (
+    Int32,
     Int64,
     MissingField,
     decode_fields,
@@ -93,6 +94,9 @@ class HeartbeatExtension:
         known_epoch: of the newest decision that it knows, or the highest that its store
             promised (B6); -1: unknown.
         known_set_epoch: of the SyncStateSet of that decision; -1: unknown.
+        disk_used_percent: how full the file system of its store is; -1: unknown.
+        is_ill: its store cannot be opened, and takes repairs: this process is none that
+            registers.
     """
 
     incarnation: Incarnation
@@ -103,6 +107,8 @@ class HeartbeatExtension:
     begin: LogBegin = UNTOLD
     known_epoch: int = -1
     known_set_epoch: int = -1
+    disk_used_percent: int = -1
+    is_ill: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,8 @@ class _HeartbeatExtensionHeader:
     pystore_is_filling: bool = False
     pystore_known_epoch: Int64 = -1
     pystore_known_set_epoch: Int64 = -1
+    pystore_disk_used_percent: Int32 = -1
+    pystore_is_ill: bool = False
 
 
 def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
@@ -133,6 +141,8 @@ def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
             extension.begin.is_filling,
             extension.known_epoch,
             extension.known_set_epoch,
+            extension.disk_used_percent,
+            extension.is_ill,
         )
     )
 

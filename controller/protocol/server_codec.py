@@ -24,6 +24,7 @@ from pystore.controller.model.commands import (
     GetNextId,
     Readmit,
     Register,
+    SetCopies,
     Trigger,
 )
 from pystore.controller.protocol.extensions import (
@@ -31,7 +32,7 @@ from pystore.controller.protocol.extensions import (
     handed_over_of,
     recovery_of,
 )
-from pystore.controller.protocol.set_extensions import alter_set_of
+from pystore.controller.protocol.set_extensions import alter_set_of, seen_version_of
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import SyncStateSet
@@ -49,6 +50,7 @@ from pystore.remoting.operator_headers import (
     ChangeElectionsRequest,
     DeleteBrokerSetRequest,
     ReadmitBrokerRequest,
+    SetCopiesRequest,
 )
 
 __all__ = ["COMMANDS", "SetCommand"]
@@ -145,19 +147,27 @@ def _clean(request: RemotingCommand) -> SetCommand:
             "some, or leave the list out to clean the whole set",
             ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
         )
-    command = Clean(ids, header.is_clean_living_broker)
+    seen = seen_version_of(request.ext_fields)
+    command = Clean(ids, header.is_clean_living_broker, seen)
     return SetCommand(header.cluster_name or "", header.broker_name, command)
 
 
 def _change_broker(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ChangeBrokerRequest, request.ext_fields)
-    command = ChangeBroker(header.broker_id, header.is_learner, header.priority)
+    seen = seen_version_of(request.ext_fields)
+    command = ChangeBroker(header.broker_id, header.is_learner, header.priority, seen)
     return SetCommand(header.cluster_name, header.broker_name, command)
 
 
 def _change_elections(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ChangeElectionsRequest, request.ext_fields)
     command = ChangePolicy(header.preferred_broker_id, header.allow_elect_master)
+    return SetCommand(header.cluster_name, header.broker_name, command)
+
+
+def _set_copies(request: RemotingCommand) -> SetCommand:
+    header = decode_fields(SetCopiesRequest, request.ext_fields)
+    command = SetCopies(header.copies)
     return SetCommand(header.cluster_name, header.broker_name, command)
 
 
@@ -188,6 +198,7 @@ COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.CLEAN_BROKER_DATA: _clean,
     RequestCode.CHANGE_BROKER: _change_broker,
     RequestCode.CHANGE_ELECTIONS: _change_elections,
+    RequestCode.SET_COPIES: _set_copies,
     RequestCode.READMIT_BROKER: _readmit,
     RequestCode.DELETE_BROKER_SET: _delete_set,
 }

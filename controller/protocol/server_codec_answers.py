@@ -32,6 +32,7 @@ from pystore.controller.protocol.extensions import standing_fields
 from pystore.controller.protocol.set_extensions import (
     agreed_fields,
     leadership_fields,
+    learners_fields,
     refused_ids_fields,
 )
 from pystore.remoting.codes import ResponseCode
@@ -93,6 +94,7 @@ def answer(command: Command, decision: CommandResult, state: SetState) -> Reply:
             return Reply(ext_fields=names | encode_fields(told))
         case RegistrationReply():
             fields = names | standing_fields(reply.standing)
+            fields |= learners_fields(state.learners)
             return _with_set(reply.leadership, reply.agreed, fields)
         case NewSet():
             set_epoch = AlterSyncStateSetResponse(reply.agreed.set_epoch)
@@ -120,7 +122,7 @@ def replica_info_answer(state: SetState) -> Reply:
             info.leadership.master.broker_id, info.leadership.address, info.epoch
         )
         fields = encode_fields(told) | leadership_fields(info.leadership)
-    fields |= agreed_fields(info.agreed)
+    fields |= agreed_fields(info.agreed) | learners_fields(state.learners)
     return Reply(ext_fields=fields, body=_set_body(info.agreed))
 
 
@@ -139,10 +141,15 @@ def sync_state_answer(sets: Iterable[tuple[SetState, Facts]]) -> Reply:
 
 
 def encode_notification(
-    leadership: MasterRecord, agreed: AgreedSet
+    leadership: MasterRecord, agreed: AgreedSet, learners: frozenset[int]
 ) -> tuple[dict[str, str], bytes]:
     """
     Returns fields and body of 1008.
+
+    Args:
+        leadership: the master.
+        agreed: the SyncStateSet.
+        learners: the ids of the learners of the set.
     """
     told = NotifyRoleChanged(
         leadership.address,
@@ -151,7 +158,8 @@ def encode_notification(
         agreed.set_epoch,
     )
     fields = encode_fields(told) | leadership_fields(leadership)
-    return fields | agreed_fields(agreed), _set_body(agreed)
+    fields |= agreed_fields(agreed) | learners_fields(learners)
+    return fields, _set_body(agreed)
 
 
 def _names(command: Command, state: SetState) -> dict[str, str]:
@@ -189,6 +197,7 @@ def _election(reply: Election, state: SetState) -> Reply:
         reply.agreed.set_epoch,
     )
     fields = encode_fields(told) | leadership_fields(leadership)
+    fields |= learners_fields(state.learners)
     group = remark = None
     if reply.code == ResponseCode.SUCCESS:
         group = BrokerMemberGroup(state.cluster, state.name, dict(reply.addresses))

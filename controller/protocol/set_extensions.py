@@ -35,14 +35,21 @@ __all__ = [
     "alter_set_of",
     "leadership_fields",
     "leadership_of",
+    "learners_fields",
+    "learners_of",
     "links_fields",
     "links_of",
     "refused_ids_fields",
     "refused_ids_of",
+    "seen_version_fields",
+    "seen_version_of",
 ]
 
 _BROKER_IDS = "pystoreBrokerIds"
+_LEARNERS = "pystoreLearners"
 _LINKS = "pystoreLinks"
+_SEEN_VERSION = "pystoreSeenVersion"
+_DIGITS_MAX = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +128,26 @@ def agreed_of(fields: Fields, broker_ids: frozenset[int], set_epoch: int) -> Agr
     """
     members, candidates = _members_of(fields, broker_ids)
     return AgreedSet(members, set_epoch, candidates)
+
+
+def learners_fields(broker_ids: frozenset[int]) -> dict[str, str]:
+    """
+    Returns which brokers of the set are learners, beside each SyncStateSet that is told
+    to brokers.
+    """
+    text = ids_text(broker_ids)
+    return {} if text is None else {_LEARNERS: text}
+
+
+def learners_of(fields: Fields) -> frozenset[int]:
+    """
+    Returns which brokers of the set are learners; empty: none, or a controller of
+    RocketMQ, which knows no learners.
+
+    Raises:
+        MissingField: an id is malformed.
+    """
+    return parse_ids(fields.get(_LEARNERS))
 
 
 def links_fields(mode: AccessMode | None) -> dict[str, str]:
@@ -208,6 +235,30 @@ def refused_ids_of(fields: Fields) -> frozenset[int]:
         MissingField: an id is malformed.
     """
     return parse_ids(fields.get(_BROKER_IDS))
+
+
+def seen_version_fields(version: int | None) -> dict[str, str]:
+    """
+    Returns the extension of 1011 and 7102: they are carried out only while the record
+    of the set has this version; ``None``: whatever it has.
+    """
+    return {} if version is None else {_SEEN_VERSION: str(version)}
+
+
+def seen_version_of(fields: Fields) -> int | None:
+    """
+    Returns the version of the set as the requester saw it; ``None``: it named none.
+
+    Raises:
+        MissingField: it is no number.
+    """
+    text = fields.get(_SEEN_VERSION)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX):
+        # Taken for none it would be carried out whatever the set is like.
+        raise malformed(f"{text[:32]!r} is no version of a set")
+    return int(text)
 
 
 def _process(broker_id: int, text: str | None) -> Member:

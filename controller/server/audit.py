@@ -79,7 +79,8 @@ def set_summary(state: SetState) -> str:
     return (
         f"epoch {state.epoch}, master {master}, in sync {members}, brokers {ids}, "
         f"elections {'automatic' if state.is_automatic else 'by order'}, preferred "
-        f"{state.preferred_id or 'none'}, next id {state.next_id}"
+        f"{state.preferred_id or 'none'}, copies {state.copies or 'as registered'}, "
+        f"next id {state.next_id}"
     )
 
 

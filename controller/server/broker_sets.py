@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -138,6 +139,7 @@ class BrokerSets:
         self._damaged: dict[SetKey, FormatError] = {}
         self._held: dict[SetKey, _Held] = {}
         self._named: dict[str, list[str]] = {}
+        self._ordered: list[SetKey] | None = None
         self._asked: list[_Asked] = []
         self._working: list[_Asked] = []
         self._wake = asyncio.Event()
@@ -168,6 +170,16 @@ class BrokerSets:
         return [
             (cluster, name) for name, some in self._named.items() for cluster in some
         ]
+
+    def names_after(self, after: SetKey, count: int) -> list[SetKey]:
+        """
+        Returns the keys of the next sets in their order, at most so many.
+        """
+        if self._ordered is None:
+            # New sets are rare: pages of thousands of sets are not sorted one by one.
+            self._ordered = sorted(self.names())
+        begin = bisect_right(self._ordered, after)
+        return self._ordered[begin : begin + count]
 
     def state(self, names: SetKey) -> SetState:
         """
@@ -437,6 +449,7 @@ class BrokerSets:
         cluster, name = names = held.state.key
         if names not in self._held:
             self._named.setdefault(name, []).append(cluster)
+            self._ordered = None
         self._held[names] = held
 
 

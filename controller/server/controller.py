@@ -119,7 +119,7 @@ class Controller:
         self._new_cluster = NewCluster(self.context)
         self._open_store = open_store
         self._waking_ns = waking_ns
-        self._client = RemotingClient(tls=self._client_tls)
+        self._client = RemotingClient(signs=self._signs(), tls=self._client_tls)
         self._notifier = NotificationSender(
             self._send, clock_ns=clock_ns, draw=self.context.draw
         )
@@ -286,7 +286,8 @@ class Controller:
         context = self.context
         leadership = leadership_of(after)
         notifies = context.settings.now.notify_broker_role_changed
-        if leadership is None or after.epoch == before.epoch or not notifies:
+        is_news = (after.epoch, after.learners) != (before.epoch, before.learners)
+        if leadership is None or not is_news or not notifies:
             return
         now_ns = context.clock_ns()
         alive = context.liveness.last_heartbeats(after.key, now_ns)
@@ -299,6 +300,7 @@ class Controller:
                         one.address,
                         leadership,
                         after.agreed,
+                        after.learners,
                         confirms=False,
                     ),
                     now_ns,

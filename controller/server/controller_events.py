@@ -51,6 +51,7 @@ _SHOWN = frozenset(
         "broker_id",
         "broker_ids",
         "candidates",
+        "copies",
         "is_automatic",
         "is_learner",
         "is_resigned",

@@ -133,7 +133,8 @@ class DeathCheck:
             return False
         is_replaced = _Found.OTHER_PROCESS in found
         liveness = self._context.liveness
-        if not liveness.end(key, heartbeat, is_replaced=is_replaced):
+        now_ns = self._context.clock_ns()
+        if not liveness.end(key, heartbeat, now_ns, is_replaced=is_replaced):
             return False
         self._ended(key)
         return True

@@ -64,6 +64,8 @@ def set_details(
             "preferredBrokerId": state.preferred_id or 0,
             "allowElectMaster": state.is_automatic,
             "mayReplaceMaster": facts.may_replace,
+            "copies": state.copies,
+            "wantedCopies": state.wanted_copies,
             "nextBrokerId": state.next_id,
             "recordBytes": space and space.used,
             "recordBytesMax": space and space.size,

@@ -36,7 +36,9 @@ from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.controller_events import SettingsChanged
 from pystore.controller.server.death_check import DeathCheck
 from pystore.controller.server.describe import unclean_details
+from pystore.controller.server.describe_sets import DescribeSets
 from pystore.controller.server.heartbeat_answers import HeartbeatAnswers
+from pystore.controller.server.host_handlers import HostHandlers
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.link_handlers import LinkHandlers
 from pystore.controller.server.new_cluster import NewCluster
@@ -112,6 +114,8 @@ class Handlers:
             context, self._cluster, new_cluster, self._numbers, self._clusters
         )
         self._sets = SetTransfer(context, new_cluster, self._leading)
+        self._all_sets = DescribeSets(context, self._leading)
+        self._hosts = HostHandlers(context, self._leading)
         self._users = UserHandlers(context, users, self._leading, gate)
         self._links = LinkHandlers(context, users, self._leading, gate)
 
@@ -126,6 +130,9 @@ class Handlers:
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._update_config,
             RequestCode.GET_CONTROLLER_CONFIG: self._config,
             RequestCode.DESCRIBE_BROKER_SET: self._describe,
+            RequestCode.DESCRIBE_SETS: self._all_sets.answer,
+            RequestCode.HOST_HEARTBEAT: self._hosts.take,
+            RequestCode.DESCRIBE_HOSTS: self._hosts.answer,
             RequestCode.BROKER_SET_EVENTS: self._events,
             RequestCode.ELECT_UNCLEAN: self._elect_unclean,
             RequestCode.TRANSFER_CONTROLLER: self._transfer,

@@ -23,6 +23,7 @@ from pystore.remoting.fields import MissingField, field_values
 __all__ = ["BrokerBeat", "heartbeat_of"]
 
 _ADDRESS_MAX = FIELD_CHARS["brokerAddr"]
+_PROBLEM_CHARS = 200  # kept for each broker, also of strangers
 _JAVA_ENDS = "maxOffset", "confirmOffset"
 _ENDS = *_JAVA_ENDS, "pystoreFlushedEnd"
 
@@ -68,13 +69,15 @@ class BrokerBeat:
             LogEnd(self.epoch, ends[0]),
             one.flushed if one.incarnation is None else ends[-1],
             one.priority,
-            one.is_ill,
+            one.disk_problem,
             one.timeout_ms,
             one.address,
             one.begin,
             one.known_epoch,
             one.known_set_epoch,
             one.is_of_cluster,
+            one.disk_used_percent,
+            one.is_ill,
         )
 
 
@@ -124,12 +127,14 @@ def heartbeat_of(
         position,
         extension.flushed_end,
         priority,
-        bool(extension.disk_problem),
+        " ".join(extension.disk_problem.split())[:_PROBLEM_CHARS],
         timeout_ms,
         address,
         extension.begin,
         extension.known_epoch,
         extension.known_set_epoch,
         is_told(request.ext_fields, cluster_id),
+        min(max(extension.disk_used_percent, -1), 100),
+        extension.is_ill,
     )
     return BrokerBeat(names, heartbeat, epoch, extension.resigned_epoch)

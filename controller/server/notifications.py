@@ -39,6 +39,7 @@ class Notification:
         address: of the broker.
         leadership: the master.
         agreed: the SyncStateSet.
+        learners: the ids of the learners of the set.
         confirms: whether its heartbeats confirm it: a broker of pystore.
     """
 
@@ -47,6 +48,7 @@ class Notification:
     address: str
     leadership: MasterRecord
     agreed: AgreedSet
+    learners: frozenset[int]
     confirms: bool
 
     @property

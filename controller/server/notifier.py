@@ -87,7 +87,9 @@ class NotificationSender:
             return
 
     async def _send(self, notification: Notification) -> None:
-        fields, body = encode_notification(notification.leadership, notification.agreed)
+        fields, body = encode_notification(
+            notification.leadership, notification.agreed, notification.learners
+        )
         request = RemotingCommand(
             RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext_fields=fields, body=body
         )

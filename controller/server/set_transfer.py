@@ -64,7 +64,7 @@ class SetTransfer:
         leader = self._leading()
         header = decode_fields(ExportSetsRequest, request.ext_fields)
         after = header.after_cluster, header.after_name
-        rest = sorted(one for one in leader.sets.names() if one > after)
+        rest = leader.sets.names_after(after, _PAGE_SETS + 1)
         lines: list[bytes] = []
         damaged: list[SetKey] = []
         last, size = ("", ""), 0

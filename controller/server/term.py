@@ -147,18 +147,26 @@ class LeaderTerm:
         """
         return self.authority.is_proven(self._clock_ns())
 
-    def facts(self, state: SetState) -> Facts:
+    @property
+    def may_replace(self) -> bool:
         """
-        Returns the facts about a set at this moment.
+        Whether this controller has led for so long, without a pause, that a broker is
+        silent if it has no heartbeat of it (C3).
         """
         now_ns = self._clock_ns()
         if self._pause_detector.was_paused():
             self._warm_at_ns = now_ns + LEASE_MS * 1_000_000
-        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._warm_at_ns
+        return self.authority.may_replace(now_ns) and now_ns >= self._warm_at_ns
+
+    def facts(self, state: SetState) -> Facts:
+        """
+        Returns the facts about a set at this moment.
+        """
+        now_ns, may_replace = self._clock_ns(), self.may_replace
         return Facts(
             self._liveness.last_heartbeats(state.key, now_ns),
             self._liveness.former_heartbeats(state.key, now_ns),
-            may_replace=is_warm,
+            may_replace=may_replace,
             is_unclean_allowed=self._settings().enable_elect_unclean_master,
         )
 
@@ -521,7 +529,9 @@ class LeaderTerm:
             if now is None:
                 self._liveness.forget(after.key, one.broker_id)
             elif now.incarnation != one.incarnation:
-                self._liveness.replaced(after.key, one.broker_id, now.incarnation)
+                self._liveness.replaced(
+                    after.key, one.broker_id, now.incarnation, self._clock_ns()
+                )
         if not after.is_known:
             self._leases.forget(after.key)
         self._changed(before, after)

@@ -4,6 +4,7 @@ Every command has a decision, and makes none about anything but its own set.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -27,11 +28,13 @@ from pystore.controller.model.commands import (
     Readmit,
     Register,
     SeeEnds,
+    SetCopies,
     StepDown,
     Trigger,
 )
 from pystore.controller.model.decision import Accepted, Rejected
 from pystore.controller.model.facts import Facts
+from pystore.controller.model.replies import Done
 from pystore.controller.model.state import NotedRefusal, SetState
 from pystore.remoting.codes import ResponseCode
 from pystore.replicaset import Member
@@ -41,6 +44,7 @@ COMMANDS: list[Command] = [
     ApplyId(1, "a;1"),
     ChangeBroker(1),
     ChangePolicy(),
+    SetCopies(3),
     Clean(),
     DeleteSet(),
     DropUnlisted(frozenset({1})),
@@ -84,3 +88,28 @@ def test_only_an_application_for_an_id_or_an_import_creates_a_set(
     events = decision.events if isinstance(decision, Accepted) else ()
 
     assert bool(events) == isinstance(command, ApplyId | ImportSet)
+
+
+@pytest.mark.parametrize(
+    "command", [Clean(frozenset({2})), ChangeBroker(2, is_learner=True)]
+)
+def test_a_change_of_a_set_that_was_seen_otherwise_is_refused(
+    command: Clean | ChangeBroker,
+) -> None:
+    """
+    Its version rises with each change, also of the noted log ends: read it again.
+    """
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.die(2)
+    seen = brokers.state.version
+    for other in (seen - 1, seen + 1):
+        refusal = brokers.refused(replace(command, seen_version=other))
+        assert ResponseCode.SET_CHANGED is refusal.code
+        assert f"has version {seen}, not {other}" in refusal.reason
+    assert seen == brokers.state.version
+
+    brokers.do(replace(command, seen_version=seen), Done)
+    assert seen < brokers.state.version

@@ -4,6 +4,8 @@ Imported records: into nothing, into what is left of a deleted set, and not else
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.decide.dispatch import decide
@@ -39,6 +41,15 @@ def test_a_record_is_imported_once() -> None:
     assert 1 == brokers.state.version
     assert (exported().replicas, 1) == (brokers.state.replicas, brokers.state.epoch)
     assert Member(1, incarnation(1)) == brokers.master
+
+
+def test_an_imported_set_should_have_as_many_replicas_as_before() -> None:
+    """
+    What an operator said about it is a part of its record.
+    """
+    brokers = Brokers()
+    brokers.ask(ImportSet(replace(exported(), copies=5)))
+    assert (5, 5) == (brokers.state.copies, brokers.state.wanted_copies)
 
 
 def test_a_set_with_brokers_keeps_its_record() -> None:

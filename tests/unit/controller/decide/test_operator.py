@@ -10,6 +10,7 @@ import pytest
 from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.decide.dispatch import decide
+from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
@@ -17,6 +18,7 @@ from pystore.controller.model.commands import (
     Elect,
     Readmit,
     SeeEnds,
+    SetCopies,
     Trigger,
 )
 from pystore.controller.model.decision import Rejected
@@ -45,6 +47,20 @@ def test_a_learner_leaves_the_set() -> None:
 
     assert brokers.state.replicas[1].is_learner
     assert {1} == ids_of(brokers.state.listed)
+
+
+def test_each_change_of_who_is_a_learner_is_a_newer_decision() -> None:
+    """Replicas take the newest set they are told, and with it whether they learn."""
+    brokers = _pair()
+    brokers.admit()
+    epochs = [brokers.state.agreed.set_epoch]
+    for is_learner in (True, True, False, False):
+        brokers.do(ChangeBroker(2, is_learner=is_learner), Done)
+        epochs.append(brokers.state.agreed.set_epoch)
+    brokers.do(ChangeBroker(2, priority=3), Done)
+    epochs.append(brokers.state.agreed.set_epoch)
+
+    assert [0, 1, 1, 2, 2, 2] == [one - epochs[0] for one in epochs]
 
 
 def test_neither_the_master_nor_the_last_member_becomes_a_learner() -> None:
@@ -97,11 +113,37 @@ def test_an_unknown_broker_is_refused(
     assert frozenset({9}) == refusal.broker_ids
 
 
-def test_an_unknown_set_has_no_policy() -> None:
+@pytest.mark.parametrize("command", [ChangePolicy(is_automatic=False), SetCopies(3)])
+def test_an_unknown_set_has_no_policy(command: ChangePolicy | SetCopies) -> None:
     """The request does not create it."""
-    command = ChangePolicy(is_automatic=False)
-
     assert Brokers().code(command) is ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
+
+
+def test_a_set_wants_as_many_copies_as_it_has_voters_unless_an_operator_says() -> None:
+    """They are a part of its record, also after its brokers are gone."""
+    brokers = _pair()
+    brokers.join(3, start(1))
+    assert 3 == brokers.state.wanted_copies
+    brokers.do(ChangeBroker(3, is_learner=True), Done)
+    assert 2 == brokers.state.wanted_copies
+    brokers.do(SetCopies(3), Done)
+    before = brokers.state
+    brokers.do(SetCopies(3), Done)
+    assert before is brokers.state
+    brokers.do(Clean(frozenset({2, 3}), with_living=True), Done)
+    assert 3 == brokers.state.wanted_copies
+    assert brokers.state == decode(encode(brokers.state), "key")
+    brokers.do(SetCopies(0), Done)
+    assert 1 == brokers.state.wanted_copies
+
+
+@pytest.mark.parametrize("copies", [-1, 65])
+def test_a_set_has_no_more_copies_than_brokers(copies: int) -> None:
+    """It would never have them."""
+    refusal = _pair().refused(SetCopies(copies))
+
+    assert refusal.code is ResponseCode.CONTROLLER_INVALID_REQUEST
+    assert "at most 64" in refusal.reason
 
 
 def test_an_empty_disk_is_filled_after_a_re_admission() -> None:

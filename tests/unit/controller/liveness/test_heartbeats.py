@@ -39,7 +39,7 @@ def _kill(liveness: Heartbeats, broker_id: int, connection: int) -> None:
     liveness.close(connection)
     suspected = liveness.suspected(SET, broker_id, 0)
     assert suspected is not None
-    assert liveness.end(SET, suspected, is_replaced=False)
+    assert liveness.end(SET, suspected, 0, is_replaced=False)
 
 
 def _heard(*beats: Heartbeat, at: int = 0) -> Heartbeats:
@@ -62,7 +62,7 @@ def test_a_heartbeat_counts_for_as_long_as_it_says() -> None:
 
 def test_decisions_use_the_values_of_the_heartbeat() -> None:
     """All that ranks and excludes."""
-    liveness = _heard(replace(BEAT, is_ill=True))
+    liveness = _heard(replace(BEAT, disk_problem="EIO"))
 
     last_heartbeat = LastHeartbeat(incarnation(2), LogEnd(3, 70), 9, is_ill=True)
     assert {1: last_heartbeat} == liveness.last_heartbeats(SET, 0)
@@ -154,6 +154,42 @@ def test_a_connection_that_ends_makes_its_brokers_suspects() -> None:
     assert liveness.suspected(SET, 2, 0) is None
 
 
+def test_it_is_known_since_when_a_broker_is_alive_or_not() -> None:
+    """From its first heartbeat to the end of the last one, or to evidence."""
+
+    def since(now: int) -> tuple[bool, int]:
+        one = liveness.heard_brokers(SET, now * SECOND)[1]
+        return one.is_alive, one.since_ns // SECOND
+
+    liveness = _heard(BEAT, at=5 * SECOND)
+    liveness.receive(SET, replace(BEAT, sent_ns=101), 9 * SECOND)
+    assert (True, 5) == since(19)
+    assert (False, 19) == since(20) == since(99)
+    liveness.receive(SET, replace(BEAT, sent_ns=102), 30 * SECOND)
+    assert (True, 30) == since(31)
+
+    for now in (33, 34):
+        liveness.replaced(SET, 1, incarnation(3), now * SECOND)
+        assert (False, 33) == since(now)
+    newer = replace(BEAT, incarnation=incarnation(3), connection=6)
+    liveness.receive(SET, newer, 35 * SECOND)
+    assert (True, 35) == since(35)
+    assert newer == liveness.heard_brokers(SET, 0)[1].heartbeat
+    assert liveness.end(SET, newer, 37 * SECOND, is_replaced=True)
+    assert liveness.end(SET, newer, 38 * SECOND, is_replaced=True)
+    assert (False, 37) == since(60)
+    assert {} == liveness.heard_brokers(TWIN, 0)
+
+
+def test_evidence_that_comes_after_the_last_heartbeat_expired_is_no_later_death() -> (
+    None
+):
+    """The death is when the controllers ceased to count it."""
+    liveness = _heard(BEAT)
+    liveness.replaced(SET, 1, incarnation(3), 50 * SECOND)
+    assert 10 * SECOND == liveness.heard_brokers(SET, 60 * SECOND)[1].since_ns
+
+
 def test_evidence_ends_the_process_that_was_asked_for_only() -> None:
     """C3: it connected again while it was asked."""
     liveness = _heard(BEAT)
@@ -164,25 +200,25 @@ def test_evidence_ends_the_process_that_was_asked_for_only() -> None:
 
     assert not liveness.receive(SET, again, 0)
     assert liveness.suspected(SET, 1, 0) is None
-    assert not liveness.end(SET, BEAT, is_replaced=False)
+    assert not liveness.end(SET, BEAT, 0, is_replaced=False)
     assert {1} == liveness.last_heartbeats(SET, 0).keys()
     liveness.close(6)
     assert liveness.suspected(SET, 1, 11 * SECOND) is None
-    assert liveness.end(SET, again, is_replaced=False)
+    assert liveness.end(SET, again, 0, is_replaced=False)
     assert liveness.former_heartbeats(SET, 0)[1].is_ended
 
 
 def test_another_process_at_the_address_ends_one_that_seems_connected() -> None:
     """After a power cut no connection ends."""
     liveness = _heard(BEAT, replace(BEAT, sent_ns=101))
-    assert not liveness.end(SET, BEAT, is_replaced=False)
+    assert not liveness.end(SET, BEAT, 0, is_replaced=False)
     assert {1} == liveness.last_heartbeats(SET, 0).keys()
-    assert liveness.end(SET, BEAT, is_replaced=True)
+    assert liveness.end(SET, BEAT, 0, is_replaced=True)
 
     assert liveness.heard(SET, 1, 0) is None
     newer = replace(BEAT, incarnation=incarnation(3), connection=6)
     assert liveness.receive(SET, newer, 0)
-    assert not liveness.end(SET, BEAT, is_replaced=True)
+    assert not liveness.end(SET, BEAT, 0, is_replaced=True)
     assert newer == liveness.heard(SET, 1, 0)
 
 
@@ -190,10 +226,10 @@ def test_a_process_that_was_replaced_in_the_record_has_ended() -> None:
     """Its successor is heard at once."""
     liveness, newer = _heard(BEAT), replace(BEAT, incarnation=incarnation(3))
     liveness.close(5)
-    liveness.replaced(SET, 1, incarnation(2))
-    liveness.replaced(SET, 2, incarnation(3))
+    liveness.replaced(SET, 1, incarnation(2), 0)
+    liveness.replaced(SET, 2, incarnation(3), 0)
     assert {1} == liveness.last_heartbeats(SET, 0).keys()
-    liveness.replaced(SET, 1, incarnation(3))
+    liveness.replaced(SET, 1, incarnation(3), 0)
 
     assert {} == liveness.last_heartbeats(SET, 0)
     assert liveness.receive(SET, replace(newer, connection=6), 0)
@@ -298,7 +334,7 @@ def test_every_death_is_returned_and_the_heap_stays_small(
             for _, broker_id in liveness.close(step):
                 suspected = liveness.suspected(SET, broker_id, now)
                 if suspected is not None and broker_id % 2:
-                    assert liveness.end(SET, suspected, is_replaced=False)
+                    assert liveness.end(SET, suspected, 0, is_replaced=False)
                     alive.remove(broker_id)
         assert alive == liveness.last_heartbeats(SET, now).keys()
         assert liveness.expires_ns is not None or not alive

@@ -82,6 +82,7 @@ def states(draw: st.DrawFn) -> SetState:
             st.none()
             | st.builds(NotedRefusal, st.sampled_from(ResponseCode), texts, numbers)
         ),
+        copies=draw(st.integers(0, 64)),
     )
 
 
@@ -90,7 +91,8 @@ def _forged(plain: object) -> bytes:
     Returns a record with a valid checksum for any content.
     """
     body = json.dumps(plain).encode()
-    return b"pystore-set 1 %s %s" % (xxhash.xxh3_64_hexdigest(body).encode(), body)
+    checksum = xxhash.xxh3_64_hexdigest(body).encode()
+    return b"pystore-set %d %s %s" % (VERSION, checksum, body)
 
 
 @given(states())
@@ -131,6 +133,7 @@ def test_a_record_of_version_1_has_no_address_for_slaves_and_no_begin() -> None:
     brokers.join(1, start(1))
     magic, _, _, body = encode(brokers.state).split(b" ", 3)
     plain = json.loads(body)
+    assert 0 == plain.pop("copies")
     for one in plain["replicas"]:
         assert "" == one.pop("ha_address")
         assert {"offset": -1, "is_filling": False} == one.pop("begin")

@@ -59,6 +59,8 @@ FOREIGN = Member(7)
         (replace(GOOD, losses=(LossRange(1, 5, 5, "power"),)), "loss is empty"),
         (replace(GOOD, losses=(LossRange(9, 1, 2, "power"),)), "future epoch"),
         (replace(GOOD, preferred_id=7), "preferred"),
+        (replace(GOOD, copies=-1), "should have -1 replicas"),
+        (replace(GOOD, copies=65), "should have 65 replicas"),
         (replace(GOOD, replicas=(A, replace(B, is_learner=True))), "learner 2"),
         (replace(GOOD, replicas=(A, replace(B, incarnation=None))), "another process"),
         (replace(GOOD, replicas=(A, replace(B, counter_max=0))), "recorded maximum"),

@@ -16,6 +16,7 @@ from pystore.controller.model.events import (
     BrokerRegistered,
     BrokersCleaned,
     Change,
+    CopiesChanged,
     LeasesEnded,
     MasterElected,
     MastershipEnded,
@@ -102,6 +103,9 @@ def test_each_change_has_a_sentence() -> None:
         (BrokersCleaned(frozenset({2, 3})), "brokers 2, 3 removed from the set"),
         (SetDeleted(), "the set was deleted: its next id stays 4"),
         (LeasesEnded(frozenset({TWO})), "the leases of broker 2 have ended"),
+        (CopiesChanged(1), "the set should have 1 replica"),
+        (CopiesChanged(3), "the set should have 3 replicas"),
+        (CopiesChanged(0), "the set should have as many replicas as it has voters"),
         (
             PolicyChanged(2, is_automatic=False),
             "elections are on request of an operator only, and broker 2 is preferred",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ from pystore.controller.protocol.set_extensions import (
     agreed_fields,
     alter_set_of,
     leadership_fields,
+    learners_fields,
     refused_ids_fields,
 )
 from pystore.remoting.codes import RequestCode
@@ -153,6 +155,7 @@ SET_EPOCH = {"syncStateSetEpoch": "10"}
 SHIP = MasterInfo(ME, "a:1", 5, AGREED, waits_for_lease=True)
 ELECTED = ElectMasterBody(frozenset({1, 2})).encode()
 IDS = frozenset({2, 3})
+LEARN = learners_fields(IDS)
 
 
 def _said(
@@ -212,8 +215,13 @@ def _said(
         ),
         (
             GetReplicaInfo("b"),
-            _said({"masterEpoch": "6"} | agreed_fields(AGREED), SET_BODY),
-            MasterInfo(None, "", 6, AGREED),
+            _said(MASTER | LEAD | agreed_fields(AGREED) | LEARN, SET_BODY),
+            replace(SHIP, learners=IDS),
+        ),
+        (
+            GetReplicaInfo("b"),
+            _said({"masterEpoch": "6"} | agreed_fields(AGREED) | LEARN, SET_BODY),
+            MasterInfo(None, "", 6, AGREED, learners=IDS),
         ),
         (
             AlterSyncStateSet("b", CHANGE),

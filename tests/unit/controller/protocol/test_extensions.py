@@ -35,7 +35,9 @@ START = Incarnation(7, bytes(range(16)))
 
 def test_the_extension_of_a_heartbeat_describes_the_process() -> None:
     """Issue 6: incarnation, boot id, disk health, flushed offset, a mastership left."""
-    extension = HeartbeatExtension(START, "boot", 4711, "EIO at 7", 3)
+    extension = HeartbeatExtension(
+        START, "boot", 4711, "EIO at 7", 3, disk_used_percent=50
+    )
 
     assert extension == heartbeat_extension_of(heartbeat_extension_fields(extension))
     assert (

@@ -10,6 +10,7 @@ from lib.controller.broker_set_driver import start
 from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
+    ChangeBroker,
     Clean,
     Elect,
     GetNextId,
@@ -18,6 +19,7 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.protocol.extensions import recovery_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
+from pystore.controller.protocol.set_extensions import seen_version_fields
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField
@@ -116,3 +118,19 @@ def test_a_list_of_ids_to_clean_without_an_id_is_refused(text: str) -> None:
     everything = Clean(frozenset(), with_living=True)
     del fields["brokerControllerIdsToClean"]
     assert everything == asked(RequestCode.CLEAN_BROKER_DATA, fields).command
+
+
+def test_a_change_may_name_the_version_of_the_set_that_was_seen() -> None:
+    """Requests of RocketMQ's tools name none."""
+    added = {"brokerControllerIdsToClean": "2", "brokerId": "2", "learner": "true"}
+    for seen in (None, 0, 1 << 40):
+        fields = SET | added | seen_version_fields(seen)
+        cleaned = asked(RequestCode.CLEAN_BROKER_DATA, fields)
+        assert Clean(frozenset({2}), seen_version=seen) == cleaned.command
+        changed = asked(RequestCode.CHANGE_BROKER, fields)
+        assert isinstance(changed.command, ChangeBroker)
+        assert seen == changed.command.seen_version
+    for text in ("", "x", "-1", "1" * 20):
+        fields = SET | added | {"pystoreSeenVersion": text}
+        with pytest.raises(MissingField, match="is no version of a set"):
+            asked(RequestCode.CLEAN_BROKER_DATA, fields)

@@ -9,6 +9,7 @@ from lib.controller.broker_set_driver import Brokers, start
 from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
+    ChangeBroker,
     Clean,
     Command,
     Elect,
@@ -16,6 +17,7 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
+from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.protocol.server_codec_answers import (
@@ -99,21 +101,39 @@ def test_an_accepted_set_is_returned_and_a_refusal_names_its_brokers() -> None:
 
 
 def test_brokers_of_pystore_get_the_incarnation_of_the_master() -> None:
-    """1004 and 1008 say the same."""
+    """1004 and 1008 say the same, and who is a learner."""
     brokers = Brokers()
     brokers.join(1, start(1))
+    brokers.join(2, start(1))
     brokers.elect(1)
+    brokers.do(ChangeBroker(2, is_learner=True), Done)
     info = replica_info_answer(brokers.state)
     leadership = leadership_of(brokers.state)
     assert leadership is not None
-    fields, body = encode_notification(leadership, brokers.state.agreed)
+    fields, body = encode_notification(
+        leadership, brokers.state.agreed, brokers.state.learners
+    )
 
     assert LED == rocketmqs(info)
-    assert LED | {"syncStateSetEpoch": "1"} == rocketmqs(Reply(ext_fields=fields))
+    assert LED | {"syncStateSetEpoch": "2"} == rocketmqs(Reply(ext_fields=fields))
     assert info.body == body
     added = {name for name in fields if name.startswith("pystore")}
     assert added == {name for name in info.ext_fields if name.startswith("pystore")}
     assert "pystoreMasterIncarnation" in added
+    assert "2" == fields["pystoreLearners"]
+
+
+def test_who_registers_or_asks_for_an_election_hears_who_is_a_learner() -> None:
+    """1002, of a master that stays, and 1003: a slave's next link says it."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.join(2, start(1))
+    brokers.elect(1)
+    elect = Elect(Trigger.BROKER, 1)
+    assert "pystoreLearners" not in said(brokers, elect).ext_fields
+    brokers.do(ChangeBroker(2, is_learner=True), Done)
+    for command in (elect, Register(2, "host:2", start(1))):
+        assert "2" == said(brokers, command).ext_fields["pystoreLearners"]
 
 
 def test_a_set_that_does_not_exist_is_refused_or_left_out() -> None:

@@ -15,6 +15,8 @@ from pystore.controller.protocol.set_extensions import (
     alter_set_of,
     leadership_fields,
     leadership_of,
+    learners_fields,
+    learners_of,
     refused_ids_fields,
     refused_ids_of,
 )
@@ -58,6 +60,16 @@ def test_a_refusal_names_the_brokers_that_caused_it() -> None:
     assert frozenset({2, 10}) == refused_ids_of({"pystoreBrokerIds": "2;10"})
     assert {} == refused_ids_fields(frozenset())
     assert frozenset() == refused_ids_of({})
+
+
+def test_learners_are_told_by_their_ids() -> None:
+    """Without learners there is no field, as from a controller of RocketMQ."""
+    assert {"pystoreLearners": "2;10"} == learners_fields(frozenset({10, 2}))
+    assert frozenset({2, 10}) == learners_of({"pystoreLearners": "2;10"})
+    assert {} == learners_fields(frozenset())
+    assert frozenset() == learners_of({})
+    with pytest.raises(MissingField):
+        learners_of({"pystoreLearners": "2;x"})
 
 
 def test_a_peer_without_extensions_is_a_java_peer() -> None:

@@ -40,6 +40,7 @@ from pystore.remoting.operator_headers import (
     DescribeBrokerSetRequest,
     ReadAuditRequest,
     ReadmitBrokerRequest,
+    SetCopiesRequest,
 )
 
 ORDER = Order("CLEAN_BROKER_DATA", "alice", "10.0.0.7:5000")
@@ -93,6 +94,7 @@ def test_each_accepted_order_is_one_line_and_a_refused_one_is_none() -> None:
                     ),
                     b"",
                 ),
+                (RequestCode.SET_COPIES, SetCopiesRequest("set", 3), b""),
                 (RequestCode.READMIT_BROKER, ReadmitBrokerRequest("set", 1), b""),
                 (
                     RequestCode.UPDATE_CONTROLLER_CONFIG,

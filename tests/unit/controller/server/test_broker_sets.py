@@ -448,3 +448,20 @@ async def _ends_the_term(work: Work, command: Command) -> asyncio.Task[CommandOu
 
 def _put(store: RecordStore, key: str, value: bytes) -> None:
     assert store.commit([Put(key, value)])
+
+
+def test_the_next_sets_are_found_in_order_also_new_ones() -> None:
+    """Of two clusters: an answer about thousands of sets has pages."""
+
+    async def main() -> None:
+        work = Work()
+        async with working(work) as sets:
+            for names in (("b", "x"), ("a", "z"), ("a", "y")):
+                await sets.ask(names, ID)
+            assert [("a", "y"), ("a", "z")] == sets.names_after(("", ""), 2)
+            assert [("b", "x")] == sets.names_after(("a", "z"), 2)
+            await sets.ask(("a", "yy"), ID)
+            assert [("a", "yy"), ("a", "z")] == sets.names_after(("a", "y"), 2)
+            assert [] == sets.names_after(("b", "x"), 2)
+
+    asyncio.run(main())

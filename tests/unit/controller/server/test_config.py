@@ -44,6 +44,28 @@ def test_a_file_of_rocketmq_has_addresses_and_settings() -> None:
     assert ["jRaftGroupId", "mappedFileSize"] == [line.split()[1] for line in said]
 
 
+def test_a_file_of_rocketmq_says_who_may_speak_and_how() -> None:
+    """Its names of authentication and TLS."""
+    texts, _, _ = settings_of(
+        "bindAddress=10.0.0.2\nlistenPort=9878\ncontrollerStorePath=/data\n"
+        "keyFile=/f\nauthenticationEnabled=true\ntls.server.mode=enforcing\n"
+        "tls.server.certPath=/c\ntls.server.keyPath=/k\n"
+        "tls.server.trustCertPath=/a\ntls.server.need.client.auth=require\n"
+    )
+
+    assert ControllerConfig(
+        listen="10.0.0.2:9878",
+        store="/data",
+        key_file="/f",
+        authentication="enforcing",
+        tls_mode="enforcing",
+        tls_certificate="/c",
+        tls_key="/k",
+        tls_authorities="/a",
+        tls_needs_client=True,
+    ) == ControllerConfig().with_texts(texts, is_running=False)
+
+
 def test_a_file_of_ours_has_the_same_names() -> None:
     """TOML, with numbers and truth values as they are."""
     texts, said, _ = parse_toml(

@@ -34,7 +34,9 @@ def test_the_heartbeat_of_a_java_broker_has_its_log_end() -> None:
 
 def test_the_heartbeat_of_pystore_has_process_and_disk() -> None:
     """Process, machine, disk, and the resigned mastership."""
-    extension = HeartbeatExtension(incarnation(3), "boot", 20, "write-back failed", 5)
+    extension = HeartbeatExtension(
+        incarnation(3), "boot", 20, "write-back\nfailed", 5, disk_used_percent=93
+    )
     beat = heartbeat_of(
         RemotingCommand(904, ext_fields=FIELDS | heartbeat_extension_fields(extension)),
         1,
@@ -42,9 +44,29 @@ def test_the_heartbeat_of_pystore_has_process_and_disk() -> None:
 
     assert 5 == beat.resigned_epoch
     assert (
-        Heartbeat(7, 1, incarnation(3), "boot", flushed=20, is_ill=True)
+        Heartbeat(
+            7,
+            1,
+            incarnation(3),
+            "boot",
+            flushed=20,
+            disk_problem="write-back failed",
+            disk_used_percent=93,
+        )
         == beat.heartbeat
     )
+
+
+@pytest.mark.parametrize(("told", "kept"), [(-7, -1), (101, 100), (0, 0)])
+def test_what_a_broker_tells_of_its_disk_has_bounds(told: int, kept: int) -> None:
+    """Any sender can send it; it is kept as long as the broker is heard."""
+    extension = HeartbeatExtension(
+        incarnation(3), disk_problem="x" * 4_000, disk_used_percent=told
+    )
+    fields = FIELDS | heartbeat_extension_fields(extension)
+    beat = heartbeat_of(RemotingCommand(904, ext_fields=fields), 1).heartbeat
+
+    assert (kept, "x" * 200) == (beat.disk_used_percent, beat.disk_problem)
 
 
 def test_the_heartbeat_of_pystore_tells_what_it_knows() -> None:
@@ -97,7 +119,9 @@ def test_no_heartbeat_is_valid_for_longer_than_a_minute(asked: int) -> None:
     [
         None,
         HeartbeatExtension(incarnation(3), "boot", begin=LogBegin(5, is_filling=True)),
-        HeartbeatExtension(incarnation(3), "boot", 20, "ill", 5, known_epoch=7),
+        HeartbeatExtension(
+            incarnation(3), "boot", 20, "ill", 5, known_epoch=7, disk_used_percent=4
+        ),
     ],
 )
 def test_the_next_heartbeat_of_a_process_has_other_ends(

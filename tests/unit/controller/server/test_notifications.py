@@ -24,7 +24,8 @@ def _notice(
 ) -> Notification:
     leadership = MasterRecord(Member(1, incarnation(1)), "a:1", epoch)
     agreed = AgreedSet(frozenset({leadership.master}), set_epoch)
-    return Notification(SET, broker_id, at, leadership, agreed, not java)
+    learners = frozenset({7})
+    return Notification(SET, broker_id, at, leadership, agreed, learners, not java)
 
 
 def test_only_the_newest_notification_is_kept() -> None:
