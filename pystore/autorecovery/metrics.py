@@ -1,0 +1,116 @@
+"""
+Gauges of the present state for Prometheus. They need the extra ``metrics``.
+
+A gauge tells what is now: it falls when the queue does, and there is none while the
+record store cannot be read, but for ``pystore_recovery_up``. Reading the queue costs
+ZooKeeper a request for each record, so it is read at most every `FRESH_MS`, however
+often it is asked.
+
+Source: AR-R15; docs/autorecovery.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from pystore.autorecovery.alarms import AlarmKind, alarms_of
+from pystore.autorecovery.status_view import RecoveryStatus
+from pystore.errors import PystoreError
+
+__all__ = ["FRESH_MS", "RecoveryCollector"]
+
+FRESH_MS = 30_000
+"""How old the told state may be."""
+
+_PREFIX = "pystore_recovery"
+
+
+class RecoveryCollector(Collector):
+    """
+    The gauges, to be registered with a registry of `prometheus_client`. Any thread.
+
+    Args:
+        read: returns the present state.
+        clock_ms: returns milliseconds of a clock that never steps back.
+    """
+
+    def __init__(
+        self, read: Callable[[], RecoveryStatus], clock_ms: Callable[[], int]
+    ) -> None:
+        self._read = read
+        self._clock_ms = clock_ms
+        self._known: tuple[int, RecoveryStatus | None] | None = None
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """
+        Returns no description: a registry would read the queue to get one.
+        """
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """
+        Yields the gauges.
+        """
+        status = self._status()
+        yield _gauge("up", "Whether the record store can be read.", status is not None)
+        if status is not None:
+            yield from _gauges(status)
+
+    def _status(self) -> RecoveryStatus | None:
+        known, now_ms = self._known, self._clock_ms()
+        if known is not None and now_ms - known[0] < FRESH_MS:
+            return known[1]
+        status: RecoveryStatus | None = None
+        # A gauge of earlier would be wrong: that it is missing is the news.
+        with contextlib.suppress(PystoreError):
+            status = self._read()
+        self._known = now_ms, status
+        return status
+
+
+def _gauges(status: RecoveryStatus) -> Iterator[GaugeMetricFamily]:
+    summary = status.summary
+    marks = GaugeMetricFamily(
+        f"{_PREFIX}_segments",
+        "Segments that lack a good copy, by priority; 0 is the most urgent.",
+        labels=["priority"],
+    )
+    for priority, count in summary.marks.items():
+        marks.add_metric([str(int(priority))], count)
+    yield marks
+    yield _gauge("bytes", "Bytes of these segments.", summary.size)
+    oldest = summary.oldest_first_ms
+    age_ms = 0 if oldest is None else max(0, status.at_ms - oldest)
+    yield _gauge("oldest_mark_age_seconds", "Age of the oldest mark.", age_ms / 1000)
+    yield _gauge("claims", "Segments that are being repaired.", summary.claims)
+    yield _gauge("dead_segments", "Segments without a good copy.", summary.dead)
+    yield _gauge("lost_replicas", "Replicas that are dead.", len(status.lost))
+    away = sum(status.at_ms < one.until_ms for one in status.maintenance.values())
+    yield _gauge("in_maintenance", "Hosts and replicas that may be away.", away)
+    yield _gauge("enabled", "Whether taking is enabled.", summary.is_enabled)
+    yield _gauge("auditor", "Whether there is an Auditor.", bool(status.auditor))
+    damaged = len(status.damaged)
+    yield _gauge("unreadable_records", "Records that cannot be read.", damaged)
+    paused = GaugeMetricFamily(
+        f"{_PREFIX}_pause_left_seconds",
+        "How long a pause goes on, by its target.",
+        labels=["target"],
+    )
+    for target, one in status.pauses.entries.items():
+        paused.add_metric([target.text], (one.until_ms - status.at_ms) / 1000)
+    yield paused
+    alarms = GaugeMetricFamily(
+        f"{_PREFIX}_alarm", "Whether there is an alarm, by its name.", labels=["alarm"]
+    )
+    told = {one.kind for one in alarms_of(status)}
+    for kind in AlarmKind:
+        alarms.add_metric([kind.value], kind in told)
+    yield alarms
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{_PREFIX}_{name}", text, value)

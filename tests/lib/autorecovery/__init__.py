@@ -1,0 +1,3 @@
+"""
+Peers that speak RocketMQ's protocol, record stores, clocks.
+"""

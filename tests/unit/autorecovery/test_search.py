@@ -1,0 +1,225 @@
+"""
+The walk of a worker over the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from lib.autorecovery.marks import a_mark, segment
+
+from pystore.autorecovery.mark import encode_mark
+from pystore.autorecovery.search import WorkSearch
+from pystore.autorecovery.segment_key import MARKS, page_key
+from pystore.autorecovery.window import PAGE_KEYS, encode_page, pages_of
+from pystore.records.memory import MemoryStore
+from pystore.records.ops import Delete, Put
+from pystore.records.record_store import StoredRecord
+
+SCAN_REST_MS = 80_000
+NOTICED_MS = 20_000
+
+
+class Counted(MemoryStore):
+    """
+    A store that notes its calls.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def get(self, key: str) -> StoredRecord | None:
+        """
+        Noted with its key.
+        """
+        self.calls.append(key)
+        return super().get(key)
+
+    def scan(
+        self, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> list[StoredRecord]:
+        """
+        Noted with its prefix.
+        """
+        self.calls.append(prefix)
+        assert limit is not None
+        return super().scan(prefix, after, limit)
+
+    def publish(self, texts: list[str], equal: int, issue: int) -> None:
+        """
+        Writes the pages of a window.
+        """
+        for number, page in enumerate(pages_of(texts, equal, issue, 0)):
+            assert self.commit([Put(page_key(number), encode_page(page))])
+
+    def mark(self, numbers: range) -> None:
+        """
+        Writes marks.
+        """
+        for number in numbers:
+            assert self.commit([Put(segment(number).mark, encode_mark(a_mark()))])
+
+
+TEXTS = [segment(n).text for n in range(3 * PAGE_KEYS)]
+
+
+def taken(search: WorkSearch, now_ms: int, is_free: Callable[[str], bool]) -> str:
+    """
+    The first candidate that is free; empty: there is none.
+    """
+    for text, _ in search.look(now_ms):
+        if is_free(text):
+            search.hit()
+            return text
+    return ""
+
+
+def test_one_worker_takes_all_and_the_urgent_ones_first() -> None:
+    """
+    Each key once, without a miss.
+    """
+    store = Counted()
+    store.publish(TEXTS, 10, 1)
+    search = WorkSearch(store, Random(4).random)
+    left = set(TEXTS)
+    order = []
+    while text := taken(search, 0, left.__contains__):
+        left.remove(text)
+        order.append(text)
+
+    assert set() == left
+    assert set(TEXTS[:10]) == set(order[:10])
+    assert order[:10] != TEXTS[:10]
+    assert set(TEXTS[:PAGE_KEYS]) == set(order[:PAGE_KEYS])
+
+
+def test_workers_begin_at_places_of_their_own() -> None:
+    """
+    Among the equally urgent keys of all pages.
+    """
+    store = Counted()
+    store.publish(TEXTS, len(TEXTS), 1)
+    firsts = {
+        taken(WorkSearch(store, Random(seed).random), 0, bool) for seed in range(50)
+    }
+
+    assert len(firsts) > 40
+    assert 3 == len({TEXTS.index(text) // PAGE_KEYS for text in firsts})
+
+
+def test_a_worker_turns_the_page_after_a_few_misses() -> None:
+    """
+    It costs two requests to miss, and a page that is done has two hundred keys.
+    """
+    store = Counted()
+    store.publish(TEXTS, 1, 1)
+    search = WorkSearch(store, Random(5).random)
+    third = set(TEXTS[2 * PAGE_KEYS :])
+    looked: list[str] = []
+
+    def is_free(text: str) -> bool:
+        looked.append(text)
+        return text in third
+
+    found = taken(search, 0, is_free)
+    assert found in third
+    assert len(looked) <= 8
+    assert taken(search, 0, is_free) in third
+    assert len(looked) <= 9
+
+
+def test_a_look_at_a_stale_window_is_bounded_and_the_next_ones_cost_one_page() -> None:
+    """
+    An idle worker asks little, until the window is published again.
+    """
+    store = Counted()
+    store.publish(TEXTS, len(TEXTS), 1)
+    search = WorkSearch(store, Random(6).random)
+    for _ in range(6):
+        store.calls.clear()
+        assert not taken(search, 0, lambda _: False)
+        assert len(store.calls) <= 9
+    for now_ms, calls in ((1, []), (NOTICED_MS, [page_key(0)])):
+        store.calls.clear()
+        assert not taken(search, now_ms, lambda _: False)
+        assert calls == store.calls
+
+    store.publish(TEXTS, len(TEXTS), 2)
+    assert not taken(search, NOTICED_MS + 1, bool)
+    assert taken(search, 2 * NOTICED_MS, bool)
+
+
+def test_a_busy_worker_notices_urgent_segments() -> None:
+    """
+    In the middle of its page; without a new window it goes on where it was.
+    """
+    store = Counted()
+    store.publish(TEXTS, len(TEXTS), 1)
+    search = WorkSearch(store, Random(10).random)
+    first = taken(search, 0, bool)
+    second = taken(search, NOTICED_MS, bool)
+    assert TEXTS.index(second) == (TEXTS.index(first) + 1)
+    urgent = segment(9999).text
+    store.publish([urgent, *TEXTS], 1, 2)
+
+    assert taken(search, NOTICED_MS + 1, bool) in TEXTS
+    assert urgent == taken(search, 2 * NOTICED_MS, bool)
+
+
+@pytest.mark.parametrize("has_window", [False, True])
+def test_without_a_hit_in_the_window_a_part_of_the_queue_is_read(
+    *, has_window: bool
+) -> None:
+    """
+    With the records: nothing is read twice. It goes on where it was, and begins again
+    at the end; without a hit it rests.
+    """
+    store = Counted()
+    if has_window:
+        store.publish([], 0, 1)
+    store.mark(range(50))
+    search = WorkSearch(store, Random(7).random)
+    left = {segment(n).text for n in range(50)}
+    while text := taken(search, 0, left.__contains__):
+        left.remove(text)
+
+    assert set() == left
+    scans = store.calls.count(MARKS)
+    assert 4 <= scans <= 6
+    for _ in range(9):
+        assert not taken(search, 1, lambda _: False)
+    assert scans + 1 >= store.calls.count(MARKS)
+    scans = store.calls.count(MARKS)
+    assert taken(search, SCAN_REST_MS, bool)
+    assert scans < store.calls.count(MARKS)
+
+
+def test_an_empty_queue_is_scanned_at_intervals() -> None:
+    """
+    Also after the clock jumped back by an hour.
+    """
+    store = Counted()
+    search = WorkSearch(store, Random(8).random)
+    now_ms = 10_000_000
+    for second in range(600):
+        assert not taken(search, now_ms + second * 1000, bool)
+
+    assert 8 <= store.calls.count(MARKS) <= 14
+    store.mark(range(1))
+    assert taken(search, now_ms - 3_600_000, bool)
+
+
+def test_a_damaged_page_is_no_page() -> None:
+    """
+    The Auditor writes it again.
+    """
+    store = Counted()
+    store.publish(TEXTS, len(TEXTS), 1)
+    assert store.commit([Put(page_key(0), b"?"), Delete(page_key(1))])
+    store.mark(range(3))
+
+    found = taken(WorkSearch(store, Random(9).random), 0, bool)
+    assert found in {segment(n).text for n in range(3)}
