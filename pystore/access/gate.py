@@ -26,13 +26,16 @@ from pystore.remoting.signature import (
     is_signed_by,
 )
 
-__all__ = ["UNBOUND", "Gate", "challenge_reply"]
+__all__ = ["REFUSED", "UNBOUND", "Gate", "challenge_reply"]
 
 
 _NOT_READ = "this server has not read its users yet: try again"
 _UNSIGNED = "it is not signed"
 _UNVERIFIED = "its signature is not one of a known user"
 UNBOUND = "it is not bound to its connection, or was sent before"
+
+REFUSED = "the request is refused"
+"""What each stranger is told, and nothing else."""
 
 
 class Gate:
@@ -116,9 +119,7 @@ class Gate:
             return self._refused(host, reason, reason)
         return user
 
-    def _refused(
-        self, host: str, reason: str, told: str = "the request is refused"
-    ) -> Reply | None:
+    def _refused(self, host: str, reason: str, told: str = REFUSED) -> Reply | None:
         """
         Counts a refusal; returns it, or ``None`` if the mode refuses nothing.
         """

@@ -4,9 +4,12 @@ The secrets with which brokers prove who they are on the links of replication. P
 The controllers derive one secret for each mastership from the key file; nothing is
 stored. A broker asks for what it may have: the master of the set for the secret of its
 mastership, another process for what is derived from that for itself
-(`pystore.ha.wire.proof`). The answer is sealed with the secret of the broker's user,
-for this question only, so it is told over plain connections, too, and none is sent
-again. It says the mode as well: nothing on the way can switch proofs off.
+(`pystore.ha.wire.proof`). Each of them gets the one with which brokers of the set prove
+to each other that they may read segments (`pystore.segments.peer_proof`).
+
+The answer is sealed with the secret of the broker's user, for this question only, so it
+is told over plain connections, too, and none is sent again. It says the mode as well:
+nothing on the way can switch proofs off.
 
 Source: docs/security.md, *Links*; B16.
 """
@@ -85,13 +88,18 @@ def link_secrets(
         epoch: of the mastership.
         is_master: whether this process is the master of the epoch.
     """
-    names = ["link", asked.cluster, asked.broker_name, epoch]
-    secret = b64decode(keys.secrets(json.dumps(names))[-1])
+    secret, of_set = (
+        b64decode(keys.secrets(json.dumps(names))[-1])
+        for names in (
+            [what, asked.cluster, asked.broker_name, epoch]
+            for what in ("link", "segments")
+        )
+    )
     if is_master:
-        return LinkSecrets(epoch, of_master=secret)
+        return LinkSecrets(epoch, of_master=secret, of_set=of_set)
     start = asked.incarnation
     own = slave_secret(secret, asked.broker_id, start.counter, start.bits)
-    return LinkSecrets(epoch, of_slave=own)
+    return LinkSecrets(epoch, of_slave=own, of_set=of_set)
 
 
 def seal_answer(answer: LinkAnswer, asked: LinkQuestion, secret_key: str) -> str:
@@ -103,6 +111,7 @@ def seal_answer(answer: LinkAnswer, asked: LinkQuestion, secret_key: str) -> str
         content["epoch"] = answer.secrets.epoch
         content["master"] = b64encode(answer.secrets.of_master).decode()
         content["slave"] = b64encode(answer.secrets.of_slave).decode()
+        content["set"] = b64encode(answer.secrets.of_set).decode()
     sealed = _keys(secret_key).seal(json.dumps(content).encode(), asked.purpose)
     return b64encode(sealed).decode()
 
@@ -137,10 +146,10 @@ def _answer(content: dict[str, object]) -> LinkAnswer:
     mode = AccessMode(content["mode"])
     if "epoch" not in content:
         return LinkAnswer(mode)
-    of_master, of_slave = (b64decode(str(content[one])) for one in ("master", "slave"))
-    return LinkAnswer(
-        mode, LinkSecrets(int(str(content["epoch"])), of_master, of_slave)
-    )
+    epoch = int(str(content["epoch"]))
+    # The controller may be of the version before, and then tells no secret of the set.
+    own = (b64decode(str(content.get(one, ""))) for one in ("master", "slave", "set"))
+    return LinkAnswer(mode, LinkSecrets(epoch, *own))
 
 
 def _keys(secret_key: str) -> KeyFile:

@@ -39,6 +39,7 @@ _ALL = frozenset(UserRole)
 _BROKERS = frozenset({_B})
 _OPERATORS = frozenset({_O})
 _PEOPLE = frozenset({_O, _R})
+_REPAIR = frozenset({_B, _O})
 
 ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     # Name server.
@@ -66,11 +67,14 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     # Controller: people.
     RequestCode.GET_CONTROLLER_CONFIG: _PEOPLE,
     RequestCode.DESCRIBE_BROKER_SET: _PEOPLE,
+    RequestCode.DESCRIBE_SETS: _PEOPLE,
+    RequestCode.DESCRIBE_HOSTS: _PEOPLE,
     RequestCode.BROKER_SET_EVENTS: _PEOPLE,
     RequestCode.UPDATE_CONTROLLER_CONFIG: _OPERATORS,
     RequestCode.CLEAN_BROKER_DATA: _OPERATORS,
     RequestCode.CHANGE_BROKER: _OPERATORS,
     RequestCode.CHANGE_ELECTIONS: _OPERATORS,
+    RequestCode.SET_COPIES: _OPERATORS,
     RequestCode.READMIT_BROKER: _OPERATORS,
     RequestCode.TRANSFER_CONTROLLER: _OPERATORS,
     RequestCode.DELETE_BROKER_SET: _OPERATORS,
@@ -87,6 +91,17 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     RequestCode.GET_BROKER_EPOCH_CACHE: _ALL,
     RequestCode.NOTIFY_BROKER_ROLE_CHANGED: _OPERATORS,
     RequestCode.HAND_OVER: _OPERATORS,
+    # Brokers: repair, ordered by the workers of AutoRecovery.
+    RequestCode.SEGMENT_STAT: _REPAIR,
+    RequestCode.SEGMENT_ORDER: _REPAIR,
+    RequestCode.SEGMENT_PROGRESS: _REPAIR,
+    RequestCode.SEGMENT_STOP: _REPAIR,
+    RequestCode.SEGMENT_RATE: _REPAIR,
+    # Hosts.
+    RequestCode.HOST_HEARTBEAT: _BROKERS,
+    RequestCode.ADD_BROKER: _OPERATORS,
+    RequestCode.REMOVE_BROKER: _OPERATORS,
+    RequestCode.DESCRIBE_HOST: _PEOPLE,
 }
 """Who may send a request with this code."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pystore.access.credentials import CredentialsFile, credentials_of_json
 from pystore.access.signer import RequestSigner
@@ -17,9 +18,11 @@ from pystore.broker.setting_texts import SettingTexts
 from pystore.errors import InvalidError
 from pystore.net.networks import Networks, parse_networks
 from pystore.net.tls import ClientTls, ServerTls, TlsConfig, TlsMode, tls_config
+from pystore.remoting.admission import Signs
+from pystore.remoting.connection import Connection
 from pystore.remoting.signature import Credentials
 
-__all__ = ["ACCESS_KEYS", "AccessSettings", "access_of"]
+__all__ = ["ACCESS_KEYS", "AccessSettings", "OpenedAccess", "access_of"]
 
 ACCESS_KEYS = (
     "credentialsFile",
@@ -33,6 +36,23 @@ ACCESS_KEYS = (
     "haUnproven",
 )
 """The names of these settings."""
+
+
+class OpenedAccess(NamedTuple):
+    """
+    What connections need.
+
+    Attributes:
+        credentials: returns those of this moment; ``None``: there are none.
+        signs: signs requests with them; ``None``: nothing is signed.
+        client_tls: of own connections; ``None``: plain bytes.
+        server_tls: of the ports; ``None``: plain bytes.
+    """
+
+    credentials: Callable[[], Credentials] | None
+    signs: Signs[Connection] | None
+    client_tls: ClientTls | None
+    server_tls: ServerTls | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +85,33 @@ class AccessSettings:
             InvalidError: others may read the credentials, or files do not fit.
             OSError: a file cannot be read.
         """
-        tls, own = self.tls, self._credentials(say)
+        access = self.opened(say)
         return replace(
             config,
-            credentials=own,
+            credentials=access.credentials,
             ha_unproven=self.ha_unproven,
-            signs=None if own is None else RequestSigner(own).sign,
-            client_tls=ClientTls(tls, say) if self.is_tls_client else None,
-            server_tls=None if tls.mode is TlsMode.DISABLED else ServerTls(tls, say),
+            signs=access.signs,
+            client_tls=access.client_tls,
+            server_tls=access.server_tls,
+        )
+
+    def opened(self, say: Callable[[str], object]) -> OpenedAccess:
+        """
+        Returns what connections need of them.
+
+        Args:
+            say: as `applied`.
+
+        Raises:
+            InvalidError: as `applied`.
+            OSError: as there.
+        """
+        tls, own = self.tls, self._credentials(say)
+        return OpenedAccess(
+            own,
+            None if own is None else RequestSigner(own).sign,
+            ClientTls(tls, say) if self.is_tls_client else None,
+            None if tls.mode is TlsMode.DISABLED else ServerTls(tls, say),
         )
 
     def _credentials(

@@ -17,6 +17,7 @@ from pystore.ha.slave.backoff import BackOffConfig
 from pystore.net.address import parse_address
 from pystore.net.networks import Networks
 from pystore.net.tls import ClientTls, ServerTls
+from pystore.rates.host_rates import HostRates
 from pystore.remoting.admission import Signs
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS
 from pystore.remoting.connection import Connection
@@ -41,12 +42,15 @@ class NodeConfig:
         name_servers: ``HOST:PORT`` of each; RocketMQ: ``namesrvAddr``.
         ha_port: where slaves connect; 0: the port above that of `address`, where
             RocketMQ's brokers listen by default.
+        segment_port: where repairs of other brokers read settled segments; 0: the port
+            above that for slaves.
         rules: of the SyncStateSet.
         heartbeat_ms: between two heartbeats to the controllers.
         heartbeat_timeout_ms: how long a heartbeat is valid.
         poll_ms: between two questions for the master, should a notice be lost.
         route_ms: between two registrations with the name servers.
-        is_learner: it never joins the SyncStateSet.
+        is_learner: it never joins the SyncStateSet, whatever the controllers say: those
+            of RocketMQ know no learners. Those of pystore decide it, and may lift it.
         is_from_last_file: an empty log begins with the master's last segment; RocketMQ:
             ``syncFromLastFile``. Such a replica is elected only unclean (B11).
         has_block_crc: as master, it sends slaves each block with a checksum.
@@ -60,6 +64,7 @@ class NodeConfig:
             ``None``: plain bytes.
         server_tls: of its ports, for clients and for slaves; ``None``: plain bytes.
         pace: the waits between two links to a master.
+        rates: of the host, which its nodes share.
         retention: which segments are deleted; ``None``: none.
         retain_ms: between two looks for them.
 
@@ -75,6 +80,7 @@ class NodeConfig:
     controllers: tuple[str, ...]
     name_servers: tuple[str, ...] = ()
     ha_port: int = 0
+    segment_port: int = 0
     rules: SetRules = field(default_factory=SetRules)
     heartbeat_ms: int = 1_000
     heartbeat_timeout_ms: int = HEARTBEAT_TIMEOUT_MS
@@ -89,6 +95,7 @@ class NodeConfig:
     client_tls: ClientTls | None = None
     server_tls: ServerTls | None = None
     pace: BackOffConfig = field(default_factory=BackOffConfig)
+    rates: HostRates = field(default_factory=HostRates, compare=False, repr=False)
     retention: Retention | None = None
     retain_ms: int = 10_000
 
@@ -98,6 +105,15 @@ class NodeConfig:
         for one in (self.address, *self.controllers, *self.name_servers):
             parse_address(one)
         parse_address(self.ha_address)
+        parse_address(self.segment_address)
+
+    @property
+    def segment_address(self) -> str:
+        """
+        ``HOST:PORT`` where repairs read segments.
+        """
+        host, port = parse_address(self.ha_address)
+        return _joined(host, self.segment_port or port + 1)
 
     @property
     def ha_address(self) -> str:
@@ -130,6 +146,7 @@ class NodeConfig:
             server_tls=self.server_tls,
             client_tls=self.client_tls,
             pace=self.pace,
+            rates=self.rates,
             say=say,
             on_event=on_event,
         )

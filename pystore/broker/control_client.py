@@ -178,6 +178,58 @@ class ControlClient:
             if after == before or not found["records"]:
                 return
 
+    def mend(
+        self,
+        sources: Sequence[str],
+        segment: int | None = None,
+        bytes_per_second: int = 0,
+    ) -> int:
+        """
+        Starts the repair of a node, or finds the same one that runs; returns its number
+        for `mend_status`.
+
+        Args:
+            sources: other copies, the preferred one first: absolute paths of stores on
+                the machine of the node, and addresses of peers.
+            segment: only the one with this base offset; ``None``: all.
+            bytes_per_second: of the blocks that are moved; 0: no limit.
+
+        Raises:
+            PystoreError: as `call`.
+        """
+        request: dict[str, Any] = {
+            "request": "mend",
+            "from": list(sources),
+            "bytesPerSecond": bytes_per_second,
+        }
+        if segment is not None:
+            request["segment"] = segment
+        job: int = self.call(request)["job"]
+        return job
+
+    def mend_status(self, job: int) -> dict[str, Any]:
+        """
+        Returns how far a repair is: ``steps``, ``unmended``, ``isEnded``,
+        ``problem``.
+
+        Raises:
+            PystoreError: as `call`.
+        """
+        return self.call({"request": "mendStatus", "job": job})
+
+    def rates(self, **limits: int) -> dict[str, Any]:
+        """
+        Changes limits of the host, and returns all of them with the rates as they are.
+
+        Args:
+            **limits: ``repairBytesPerSecond``, ``serveBytesPerSecond``,
+                ``repairLatencyMs``; 0: none. What is not named stays.
+
+        Raises:
+            PystoreError: as `call`.
+        """
+        return self.call({"request": "rates", **limits})
+
     def call(self, request: dict[str, Any], more_s: float = 0) -> dict[str, Any]:
         """
         Sends one request, and returns its answer.

@@ -1,5 +1,5 @@
 """
-The requests of the control socket, carried out: `status`, `append` and `read`.
+The requests of the control socket, carried out.
 
 Each call may wait for disks and replicas. So the server calls it in a thread of its
 own, and nothing here touches the event loop.
@@ -26,6 +26,7 @@ from pystore.broker.control_protocol import (
     refusal,
 )
 from pystore.broker.control_read import read_log, read_queue
+from pystore.broker.mend_jobs import MendJobs
 from pystore.broker.node_status import HostedNode
 from pystore.errors import (
     BusyError,
@@ -46,6 +47,7 @@ from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.message.message import Message
+from pystore.rates.host_rates import HostRates
 from pystore.remoting.json_body import read_list, read_object, read_value
 
 __all__ = ["ControlRequests"]
@@ -55,6 +57,11 @@ _TIMEOUT_MS = 3_000
 _READ_BYTES = 256 << 10
 _READ_BYTES_MAX = 4 << 20
 _BODY_BYTES_MAX = 1 << 30  # the log has the limit of its own
+_RATES = {
+    "repairBytesPerSecond": "in_bytes",
+    "serveBytesPerSecond": "out_bytes",
+    "repairLatencyMs": "latency_ms",
+}
 
 # The first class that fits decides.
 _CODES: tuple[tuple[type[PystoreError], ControlCode], ...] = (
@@ -77,15 +84,21 @@ class ControlRequests:
     Answers the requests to one host. Any thread.
 
     Args:
-        nodes: of the host, by name.
+        nodes: of the host, by name; they may change meanwhile, in another thread.
         say: receives one line for the operator.
+        rates: of the host; ``None``: no limits yet.
     """
 
     def __init__(
-        self, nodes: Mapping[str, HostedNode], say: Callable[[str], object]
+        self,
+        nodes: Mapping[str, HostedNode],
+        say: Callable[[str], object],
+        rates: HostRates | None = None,
     ) -> None:
         self._nodes = nodes
         self._say = say
+        self._rates = rates or HostRates()
+        self._mending = MendJobs(say, self._rates)
 
     def answer(self, content: bytes) -> bytes:
         """
@@ -117,10 +130,18 @@ class ControlRequests:
                 return self._append(self._node(request), request)
             case "read":
                 return self._read(self._node(request), request)
+            case "mend":
+                return self._mend(self._node(request), request)
+            case "mendStatus":
+                job = read_value(request, "job", int)
+                return encode_answer(self._mending.status(job))
+            case "rates":
+                return self._change_rates(request)
             case other:
                 raise ControlError(
                     ControlCode.BAD_REQUEST,
-                    f"{other!r} is no request: expected status, append or read",
+                    f"{other!r} is no request: expected status, append, read, mend, "
+                    "mendStatus or rates",
                 )
 
     def _node(self, request: dict[str, Any]) -> HostedNode:
@@ -128,17 +149,20 @@ class ControlRequests:
         Returns the node of a request; without a name, the only one.
         """
         name = _value(request, "node", "")
-        if not name and len(self._nodes) == 1:
-            return next(iter(self._nodes.values()))
-        found = self._nodes.get(name)
+        # Nodes come and go meanwhile.
+        nodes = dict(self._nodes)
+        if not name and len(nodes) == 1:
+            return next(iter(nodes.values()))
+        found = nodes.get(name)
         if found is None:
-            names = ", ".join(self._nodes)
+            names = ", ".join(nodes) or "none, this host has no node"
             what = f"there is no node {name!r}" if name else "name a node"
             raise ControlError(ControlCode.UNKNOWN_NODE, f"{what}: expected {names}")
         return found
 
     def _status(self, request: dict[str, Any]) -> bytes:
-        nodes = [self._node(request)] if "node" in request else self._nodes.values()
+        every = dict(self._nodes).values()
+        nodes = [self._node(request)] if "node" in request else every
         return encode_answer({"nodes": [one.status() for one in nodes]})
 
     # -- append ----------------------------------------------------------------
@@ -183,6 +207,46 @@ class ControlRequests:
             f"{settled.outcome.value}; the records may be lost or stay",
             values,
         )
+
+    # -- mend ------------------------------------------------------------------
+
+    def _mend(self, hosted: HostedNode, request: dict[str, Any]) -> bytes:
+        log, jobs = hosted.node.log or hosted.node.ill, hosted.node.segment_jobs
+        if log is None or hosted.failure:
+            _not_registered(hosted)
+        given = read_list(request.get("from"), "from")
+        if not given or not all(isinstance(one, str) and one for one in given):
+            raise ControlError(
+                ControlCode.BAD_REQUEST, "from: expected stores or addresses of peers"
+            )
+        segment = read_value(request, "segment", int) if "segment" in request else None
+        tls = hosted.settings.config.client_tls
+        rate = _value(request, "bytesPerSecond", 0)
+        if rate < 0:
+            raise ControlError(ControlCode.BAD_REQUEST, f"bytesPerSecond: {rate}")
+        try:
+            job = self._mending.start(
+                hosted.name, log, jobs, given, segment, bytes_per_second=rate, tls=tls
+            )
+        except BusyError as error:
+            # The cluster repairs this store.
+            raise ControlError(ControlCode.BUSY, f"{hosted.name}: {error}") from error
+        return encode_answer({"node": hosted.name, "job": job})
+
+    # -- rates -----------------------------------------------------------------
+
+    def _change_rates(self, request: dict[str, Any]) -> bytes:
+        """
+        Changes what the request names; without any name it only tells.
+        """
+        self._rates.change(
+            **{
+                field_name: read_value(request, name, int)
+                for name, field_name in _RATES.items()
+                if name in request
+            }
+        )
+        return encode_answer(self._rates.status())
 
     # -- read ------------------------------------------------------------------
 
@@ -232,7 +296,10 @@ def _replica(hosted: HostedNode) -> Replica:
 
 
 def _not_registered(hosted: HostedNode) -> NoReturn:
-    why = hosted.failure or "no controller has given it a broker id yet"
+    ill = hosted.node.ill
+    why = hosted.failure or (
+        "no controller has given it a broker id yet" if ill is None else ill.reason
+    )
     raise ControlError(ControlCode.NOT_REGISTERED, f"{hosted.name}: {why}")
 
 

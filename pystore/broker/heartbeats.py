@@ -50,6 +50,10 @@ class HeartbeatSender:
         client: to the controllers.
         replica: gets the leases.
         gateway: has the epoch that was resigned last.
+
+    Attributes:
+        disk_used_percent: how full the file system of the store is; -1: unknown. Its
+            owner sets it.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class HeartbeatSender:
         self._leases = LeaseAnswers()
         self._boot_id = replica.log.writer.boot.boot_id.hex()
         self._state = _LogState()
+        self.disk_used_percent = -1
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -140,6 +145,7 @@ class HeartbeatSender:
                 state.begin,
                 state.known_epoch,
                 state.known_set_epoch,
+                self.disk_used_percent,
             ),
         )
 

@@ -20,15 +20,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from pystore.access.certificate_watch import CertificateWatch
 from pystore.access.remote_gate import RemoteGate
 from pystore.broker.config import NodeConfig, ha_address_of
 from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.heartbeats import HeartbeatSender
+from pystore.broker.ill_replica import IllReplica
+from pystore.broker.ill_store import IllStore, open_replica
 from pystore.broker.link_guard import LinkGuardKeeper
-from pystore.broker.recovery_facts import recovery_of
+from pystore.broker.node_upkeep import NodeUpkeep
+from pystore.broker.recovery_facts import epoch_cache_of, recovery_of
 from pystore.broker.registrar import Registrar
 from pystore.broker.routes import RouteRegistration
+from pystore.broker.segment_jobs import SegmentJobs
+from pystore.broker.segment_requests import SegmentRequests
 from pystore.clocks import wall_ms
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.identity.identity import ConfiguredIdentity, check_code
@@ -46,33 +50,31 @@ from pystore.errors import ClosedError, InvalidError, PystoreError, UnavailableE
 from pystore.events.event import Event
 from pystore.events.node_events import log_node_event
 from pystore.events.node_teller import NodeTeller
+from pystore.fs.free_space import used_percent
 from pystore.ha.decision import Decision
 from pystore.ha.replica import Replica
-from pystore.ha.role import Role
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.net.address import parse_address
-from pystore.net.tls import ServerTls
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.operator_headers import HandOverRequest, HandOverResponse
-from pystore.remoting.replica_bodies import EpochCache, EpochRow
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
+from pystore.replicaset import Member
 from pystore.rocketmq.identity_file import BrokerIdentity
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from pystore.core.options import LogArguments
     from pystore.ha.result import ReplicaStatus
-    from pystore.store.retention import Retention
 
 __all__ = ["BrokerNode"]
 
 _PAUSE_MS = 100
-_WATCH_S = 600.0
 _PAUSE_MAX_MS = 3_000
 
 
@@ -85,6 +87,8 @@ class BrokerNode:
         say: receives one line for the operator, of what is no event, from any thread.
         on_node_event: takes each event of the node, in any thread; by default the
             logger ``pystore.broker`` has them. Those of its store are in `options`.
+        disk_used: returns how full the file system of a directory is, in percent, or
+            raises an OSError.
         **options: of `pystore.store.commit_log.CommitLog`.
 
     Attributes:
@@ -97,6 +101,7 @@ class BrokerNode:
         config: NodeConfig,
         say: Callable[[str], object] = bool,
         on_node_event: Callable[[Event], object] = log_node_event,
+        disk_used: Callable[[Path], int] = used_percent,
         **options: Unpack[LogArguments],
     ) -> None:
         self.config = config
@@ -108,7 +113,10 @@ class BrokerNode:
         self._unelected = ""
         self._registrar: Registrar | None = None
         self._options = options
+        self._upkeep = NodeUpkeep(config, say, self._tell, disk_used)
         self._log: ReplicaLog | None = None
+        self._ill: IllStore | None = None
+        self._promised_before = 0
         self._gateway: ThreadedGateway | None = None
         self._newest: MasterInfo | None = None
         self._registered = asyncio.Event()
@@ -122,7 +130,15 @@ class BrokerNode:
             signs=config.signs,
             tls=config.client_tls,
         )
-        gate = RemoteGate(self._client.verify if config.signs is not None else None)
+        self._links = LinkGuardKeeper(config, self._client, say)
+        gate = RemoteGate(
+            self._client.verify if config.signs is not None else None,
+            lambda: self._links.now().is_required,
+            say,
+        )
+        self._segments = SegmentRequests(
+            config, say, lambda: self.replica, self._links.now
+        )
         self._server = RemotingServer(
             gate.guard(
                 {
@@ -131,12 +147,13 @@ class BrokerNode:
                     ),
                     RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
                     RequestCode.HAND_OVER: self._handed_over,
+                    **self._segments.handlers(),
                 }
             ),
             say=say,
             tls=config.server_tls,
+            admission=gate,
         )
-        self._links = LinkGuardKeeper(config, self._client, say)
         self._routes = RouteRegistration(config, say)
 
     async def __aenter__(self) -> BrokerNode:
@@ -154,21 +171,31 @@ class BrokerNode:
     async def start(self) -> None:
         """
         Opens the store, listens, and begins to register: that takes as long as no
-        controller answers.
+        controller answers. A store that a repair may help is ill until it can be
+        opened.
 
         Raises:
             PystoreError: as `pystore.store.store.Store`; or the address is in use.
         """
         config = self.config
-        self._log = await asyncio.to_thread(ReplicaLog, config.store, **self._options)
+        found = await asyncio.to_thread(open_replica, config.store, self._options)
+        if isinstance(found, ReplicaLog):
+            self._promised_before = found.log().promised_epoch
         try:
             host, port = parse_address(config.address)
             await self._server.start(host, port)
+            await asyncio.to_thread(self._segments.begin, found)
         except BaseException:
             # Any error: the lock of the store is released.
-            await asyncio.to_thread(self._log.close)
+            await asyncio.to_thread(self._segments.close)
+            if isinstance(found, ReplicaLog):
+                await asyncio.to_thread(found.close)
             raise
-        self._running = asyncio.create_task(self._run(self._log))
+        if isinstance(found, ReplicaLog):
+            self._log, life = found, self._run(found)
+        else:
+            self._ill, life = found, self._run_ill(found)
+        self._running = asyncio.create_task(life)
         self._running.add_done_callback(self._ended)
 
     async def registered(self) -> Replica:
@@ -201,11 +228,28 @@ class BrokerNode:
         return self._log
 
     @property
+    def segment_jobs(self) -> SegmentJobs | None:
+        """
+        The repairs of single segments; ``None`` until it takes some.
+        """
+        return self._segments.jobs
+
+    @property
+    def ill(self) -> IllStore | None:
+        """
+        The store, as long as it cannot be opened and takes repairs; ``None``: else.
+        """
+        return self._ill
+
+    @property
     def problem(self) -> str:
         """
-        Why the controllers do not register this broker, why no master may admit it, or
-        why they elect no master, one line; empty: none of these.
+        Why its store cannot be opened, why the controllers do not register it, why no
+        master may admit it, or why they elect no master, one line; empty: none of
+        these.
         """
+        if self._ill is not None:
+            return self._ill.reason
         refused = "" if self._registrar is None else self._registrar.problem
         return refused or self._client.stranger or self._unelected
 
@@ -244,6 +288,7 @@ class BrokerNode:
             PystoreError: as `pystore.ha.replica.Replica.close`.
         """
         await _stop(self._running)
+        await asyncio.to_thread(self._segments.close)
         try:
             if self.replica is not None:
                 # Heartbeats go on until the mastership has ended, and tell its end.
@@ -276,6 +321,15 @@ class BrokerNode:
         )
 
     # -- the life of the broker ------------------------------------------------
+
+    async def _run_ill(self, ill: IllStore) -> None:
+        again = IllReplica(self.config, ill, self._client, self._say)
+        self._log = log = await again.healed()
+        self._ill = None
+        self._promised_before = log.log().promised_epoch
+        await asyncio.to_thread(self._segments.begin, log)
+        self._say("the store is open again")
+        await self._run(log)
 
     async def _run(self, log: ReplicaLog) -> None:
         again_ms = self.config.heartbeat_timeout_ms // 2
@@ -315,11 +369,12 @@ class BrokerNode:
                 self._links.run(self.replica.me, self.replica.guard_changed)
             )
             group.create_task(registrar.run(self._told))
+            group.create_task(self._upkeep.watch_disk(self._heartbeats))
             group.create_task(self._routes.run(self.replica, done.identity.broker_id))
             if config.server_tls is not None:
-                group.create_task(self._watch(config.server_tls))
+                group.create_task(self._upkeep.watch_certificate(config.server_tls))
             if self.config.retention is not None:
-                group.create_task(self._retain(log, self.config.retention))
+                group.create_task(self._upkeep.retain(log, self.config.retention))
 
     def _registration(self, log: ReplicaLog) -> BrokerRegistration:
         config = self.config
@@ -376,28 +431,6 @@ class BrokerNode:
             await gateway.learn_brokers()
             await asyncio.sleep(config.poll_ms / 1000)
 
-    async def _watch(self, tls: ServerTls) -> None:
-        """
-        Says in advance when the certificate of this broker ends.
-        """
-        watch = CertificateWatch(tls.certificate, self._say)
-        while True:
-            await asyncio.to_thread(watch.look)
-            await asyncio.sleep(_WATCH_S)
-
-    async def _retain(self, log: ReplicaLog, retention: Retention) -> None:
-        """
-        Deletes old segments at intervals. Each replica deletes its own; a slave that
-        still needed them is filled again.
-        """
-        while True:
-            try:
-                await asyncio.to_thread(log.store.retain, retention, wall_ms())
-            except PystoreError as error:
-                # Damage, a full disk, or a store that is opened again: later.
-                self._tell(f"no segment is deleted now: {error}")
-            await asyncio.sleep(self.config.retain_ms / 1000)
-
     def _told(self, told: MasterInfo) -> None:
         """
         Takes who is master, from whichever answer or notice; the replica ignores what
@@ -411,10 +444,30 @@ class BrokerNode:
             self._unelected = ""
         if self.replica is None:
             return
+        master = self._process_of(told, self.replica.me)
         address = self._ha_address_of(told, self.replica)
+        is_learner = self.replica.me.broker_id in told.learners
         self.replica.decided(
-            Decision(told.master_epoch, told.master, address, told.agreed)
+            Decision(
+                told.master_epoch,
+                master,
+                address,
+                told.agreed,
+                is_learner=is_learner,
+            )
         )
+
+    def _process_of(self, told: MasterInfo, me: Member) -> Member | None:
+        """
+        Returns the master. Controllers of RocketMQ name it by its id alone. In an epoch
+        that was promised before this process began, an earlier one may be meant, and
+        this one may lack what that one acknowledged (B1).
+        """
+        is_by_id = told.master == Member(me.broker_id)
+        is_news = told.master_epoch > self._promised_before
+        if is_by_id and is_news and not self._client.told_cluster_id:
+            return me
+        return told.master
 
     def _ha_address_of(self, told: MasterInfo, replica: Replica) -> str:
         if told.master is not None and told.master == replica.me:
@@ -454,33 +507,13 @@ class BrokerNode:
         return Reply(ext_fields=encode_fields(HandOverResponse(status.epoch)))
 
     async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
-        replica, config, own = self.replica, self.config, self._log
+        replica, config, own = self.replica, self.config, self._log or self._ill
         process = process_fields(own.incarnation) if own is not None else {}
         if replica is None:
-            return Reply(
-                ResponseCode.SYSTEM_ERROR, "the broker is not registered yet", process
-            )
-        log, standing = replica.log.log(), replica.standing()
-        pairs = log.epochs.pairs()
-        starts = [start for _, start in pairs]
-        # A log that no master wrote to yet has no epochs.
-        rows = (
-            EpochRow(epoch, start, end)
-            for (epoch, start), end in zip(
-                pairs, [*starts[1:], log.end_offset], strict=False
-            )
-        )
-        broker_id = 0 if standing.role is Role.MASTER else replica.me.broker_id
-        return Reply(
-            ext_fields=process,
-            body=EpochCache(
-                config.cluster,
-                config.broker_name,
-                broker_id,
-                tuple(rows),
-                log.end_offset,
-            ).encode(),
-        )
+            why = self.problem if self._ill else "the broker is not registered yet"
+            return Reply(ResponseCode.SYSTEM_ERROR, why, process)
+        body = epoch_cache_of(replica, config).encode()
+        return Reply(ext_fields=process, body=body)
 
 
 def _remark_of(answer: object) -> str:

@@ -15,10 +15,12 @@ from pystore.ha.replica import Replica
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.replicaset import ids_of
 
-__all__ = ["FAILED", "STARTING", "HostedNode"]
+__all__ = ["FAILED", "ILL", "STARTING", "HostedNode"]
 
 STARTING = "starting"
 """The role of a node that opens its store, or is not registered yet."""
+ILL = "ill"
+"""The role of a node whose store cannot be opened, and takes repairs."""
 FAILED = "failed"
 """The role of a node that has ended because of an error."""
 
@@ -50,6 +52,36 @@ class HostedNode:
         return self.settings.name
 
     @property
+    def broker_id(self) -> int:
+        """
+        Its id in its set; 0: it has none yet.
+        """
+        replica, ill = self.node.replica, self.node.ill
+        if replica is not None:
+            return replica.me.broker_id
+        return 0 if ill is None else ill.identity.broker_id
+
+    @property
+    def role(self) -> str:
+        """
+        Its role now, as in its status.
+        """
+        replica = self.node.replica
+        if self.failure or replica is None:
+            return self._idle_role
+        try:
+            return replica.standing().role.value
+        except PystoreError:
+            # The store is closed, or opened again after a cut.
+            return STARTING
+
+    @property
+    def _idle_role(self) -> str:
+        if self.failure:
+            return FAILED
+        return STARTING if self.node.ill is None else ILL
+
+    @property
     def master_address(self) -> str | None:
         """
         ``HOST:PORT`` of the newest master that is known; ``None``: none is.
@@ -69,8 +101,8 @@ class HostedNode:
             "address": config.address,
             "haAddress": config.ha_address,
             "store": str(config.store),
-            "brokerId": None,
-            "role": FAILED if self.failure else STARTING,
+            "brokerId": self.broker_id or None,
+            "role": self._idle_role,
             "masterEpoch": None,
             "masterId": None,
             "masterAddress": None,
@@ -79,6 +111,7 @@ class HostedNode:
             "candidates": [],
             "gapBytes": None,
             "leaseLeftMs": None,
+            "isLearner": None,
             "problem": self.failure or self.node.problem,
         }
         replica = self.node.replica
@@ -103,6 +136,7 @@ class HostedNode:
             "candidates": sorted(ids_of(now.agreed.candidates)),
             "gapBytes": now.gap_bytes,
             "leaseLeftMs": now.lease_left_ms,
+            "isLearner": replica.is_learner(),
             "problem": now.problem or self.node.problem,
         }
 
@@ -115,7 +149,7 @@ def _ends(log: ReplicaLog | None) -> dict[str, Any]:
         # The store is closed.
         now = None
     if now is None:
-        return {**dict.fromkeys(names), "isPoisoned": None}
+        return {**dict.fromkeys(names), "isFilling": None, "isPoisoned": None}
     values = (
         now.min_offset,
         now.end_offset,
@@ -123,4 +157,5 @@ def _ends(log: ReplicaLog | None) -> dict[str, Any]:
         now.flushed_offset,
         now.segment_size,
     )
-    return {**dict(zip(names, values, strict=True)), "isPoisoned": now.is_poisoned}
+    found = dict(zip(names, values, strict=True))
+    return {**found, "isFilling": now.is_filling, "isPoisoned": now.is_poisoned}

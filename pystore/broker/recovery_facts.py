@@ -1,17 +1,21 @@
 """
-What a broker tells a controller of the opening of its store: the controller decides
-from it whether the member may be elected at once (B2).
+What a broker tells of its log. From the opening of its store the controller decides
+whether the member may be elected at once (B2).
 
 Source: A15, B1, B2; docs/identity.md.
 """
 
 from __future__ import annotations
 
+from pystore.broker.config import NodeConfig
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.log_end import LogBegin, LogEnd
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
 from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.remoting.replica_bodies import EpochCache, EpochRow
 
-__all__ = ["log_begin_of", "log_end_of", "recovery_of"]
+__all__ = ["epoch_cache_of", "log_begin_of", "log_end_of", "recovery_of"]
 
 
 def log_end_of(log: ReplicaLog) -> LogEnd:
@@ -56,4 +60,30 @@ def recovery_of(log: ReplicaLog) -> Recovery:
         is_lossy=report.is_lossy,
         begin=log_begin_of(log),
         starts=log.starts,
+    )
+
+
+def epoch_cache_of(replica: Replica, config: NodeConfig) -> EpochCache:
+    """
+    Returns the epochs of a replica's log, as the answer to 1007 tells them.
+
+    Raises:
+        PystoreError: the log is closed.
+    """
+    log, standing = replica.log.log(), replica.standing()
+    pairs = log.epochs.pairs()
+    starts = [start for _, start in pairs]
+    # A log that no master wrote to yet has no epochs.
+    rows = (
+        EpochRow(epoch, start, end)
+        for (epoch, start), end in zip(
+            pairs, [*starts[1:], log.end_offset], strict=False
+        )
+    )
+    return EpochCache(
+        config.cluster,
+        config.broker_name,
+        0 if standing.role is Role.MASTER else replica.me.broker_id,
+        tuple(rows),
+        log.end_offset,
     )

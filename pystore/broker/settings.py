@@ -21,16 +21,22 @@ from typing import Any
 
 from pystore.broker.access_settings import ACCESS_KEYS, AccessSettings, access_of
 from pystore.broker.config import NodeConfig
+from pystore.broker.host_port_settings import (
+    HOST_PORT_KEYS,
+    HostPortSettings,
+    host_port_of,
+)
+from pystore.broker.rocketmq_settings import check_controller_mode, check_places
 from pystore.broker.setting_texts import INT_MAX, SettingTexts
 from pystore.core.options import LogArguments
 from pystore.errors import InvalidError
 from pystore.events.line_format import LOG_FORMATS, LineFormat
-from pystore.fs.layout import COMMIT_LOG, CONSUME_QUEUE, EPOCH_FILE, IDENTITY_FILE
 from pystore.fs.toml_file import parse_toml_text
 from pystore.ha.insync.config import SetRules, rules_of_rocketmq
 from pystore.message.host import pack_host
 from pystore.message.properties import parse_delay_levels
 from pystore.net.address import parse_address
+from pystore.rates.host_rates import RateLimits
 from pystore.store.retention import Retention
 
 __all__ = [
@@ -39,6 +45,7 @@ __all__ = [
     "NodeSettings",
     "host_of_properties",
     "host_of_toml",
+    "node_of",
 ]
 
 SOCKET_PATH_BYTES_MAX = 107
@@ -60,14 +67,21 @@ _TIMES = {
     "syncBrokerMetadataPeriod": "poll_ms",
     "registerNameServerPeriod": "route_ms",
 }
-_PLACES = {
-    "storePathCommitLog": COMMIT_LOG,
-    "storePathConsumeQueue": CONSUME_QUEUE,
-    "storePathEpochFile": EPOCH_FILE,
-    "storePathBrokerIdentity": IDENTITY_FILE,
+_RATES = {
+    "repairBytesPerSecond": ("in_bytes", _BYTES),
+    "serveBytesPerSecond": ("out_bytes", _BYTES),
+    "repairLatencyMs": ("latency_ms", _MS),
 }
-"""RocketMQ's settings of single places, and the place in the store."""
-_HOST_KEYS = ("socket", "drainTimeout", "logFormat")
+_HOST_KEYS = ("socket", "drainTimeout", "logFormat", *_RATES, *HOST_PORT_KEYS)
+_NOT_DEFAULT = (
+    "name",
+    "address",
+    "store",
+    "brokerName",
+    "controllerAddr",
+    "haListenPort",
+    "eventHistory",
+)
 _NODE_KEYS = (
     "name",
     "address",
@@ -85,6 +99,7 @@ _NODE_KEYS = (
     "servesSynced",
     "masterResignTimeout",
     "haListenPort",
+    "segmentPort",
     *_RULES,
     *_TIMES,
     "mappedFileSizeCommitLog",
@@ -95,6 +110,12 @@ _NODE_KEYS = (
     "flushIntervalCommitLog",
     "eventHistory",
 )
+
+
+_DEFAULT_KEYS = tuple(
+    one for one in _NODE_KEYS if one not in {*_NOT_DEFAULT, *ACCESS_KEYS}
+)
+"""The settings that a host may have for the nodes that are added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +144,14 @@ class HostConfig:
     A process with its nodes.
 
     Attributes:
-        nodes: at least one.
+        nodes: at least one, unless others can be added.
         socket: where the control socket is.
         drain_ms: how long the slaves of a master may take to receive the rest when the
             process ends.
         said: lines for the operator about settings that mean less than they say.
         log_format: of the lines on stderr.
+        limits: of repairs and of catch-up.
+        port: where nodes are added and removed; ``None``: nowhere.
 
     Raises:
         InvalidError: two nodes share a name, a store, a port or a history, or the
@@ -140,11 +163,15 @@ class HostConfig:
     drain_ms: int = _DRAIN_MS
     said: tuple[str, ...] = ()
     log_format: str = LineFormat.TEXT.value
+    limits: RateLimits = field(default_factory=RateLimits)
+    port: HostPortSettings | None = None
 
     def __post_init__(self) -> None:
         names: set[str] = set()
         stores: dict[str, str] = {}
         ports: dict[tuple[str, int], str] = {}
+        if self.port is not None:
+            ports[parse_address(self.port.address)] = "the host"
         for one in self.nodes:
             if one.name in names:
                 raise InvalidError(
@@ -153,9 +180,10 @@ class HostConfig:
             names.add(one.name)
             store = os.path.abspath(one.config.store)
             _claim(stores, store, one.name, f"the store {store}")
-            for address in (one.config.address, one.config.ha_address):
+            config = one.config
+            for address in (config.address, config.ha_address, config.segment_address):
                 at = parse_address(address)
-                _claim(ports, at, one.name, f"{address} (a broker uses two ports)")
+                _claim(ports, at, one.name, f"{address} (a broker uses three ports)")
         self._check_socket(stores)
         self._check_histories(stores)
 
@@ -203,9 +231,13 @@ def host_of_toml(text: str, where: str) -> HostConfig:
     found = parse_toml_text(text, where)
     host = found.pop("host", {})
     nodes = found.pop("node", None)
+    defaults = found.pop("defaults", {})
     if not isinstance(host, dict):
         raise InvalidError(f"{where}: host={host!r}: expected a table, [host]")
-    if nodes is None:
+    if "hostAddress" in host and not found and not nodes:
+        # A spare: its nodes are added while it runs.
+        parts = []
+    elif nodes is None:
         parts = [(where, found)]
     elif found:
         raise InvalidError(
@@ -223,11 +255,12 @@ def host_of_toml(text: str, where: str) -> HostConfig:
         texts = SettingTexts(_texts(one, _NODE_KEYS, place), place)
         # Here the minimum is what it says; RocketMQ's other rules are not known.
         texts.values["allAckInSyncStateSet"] = "true"
-        settings.append(_node(texts))
+        settings.append(node_of(texts))
     place = f"{where}: [host]"
-    return _host(
-        settings, SettingTexts(_texts(host, _HOST_KEYS, place), place), where, []
-    )
+    given = SettingTexts(_texts(host, _HOST_KEYS, place), place)
+    place = f"{where}: [defaults]"
+    port = host_port_of(given, _texts(defaults, _DEFAULT_KEYS, place))
+    return _host(settings, given, where, [], port)
 
 
 def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
@@ -244,7 +277,7 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
         InvalidError: an invalid value, or a setting that contradicts controller mode.
     """
     texts = SettingTexts({name: one.strip() for name, one in values.items()}, where)
-    _check_mode(texts)
+    check_controller_mode(texts)
     said = []
     if "address" not in texts.values:
         if "brokerIP1" not in texts.values:
@@ -258,7 +291,7 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
         texts.values["address"] = f"{host}:{port}"
     if "store" not in texts.values:
         texts.values["store"] = texts.text("storePathRootDir")
-    _check_places(texts)
+    check_places(texts)
     # RocketMQ's default: its configuration says it by saying nothing.
     texts.values.setdefault("mappedFileSizeConsumeQueue", "6000000")
     texts.values.setdefault("fileReservedTime", "72")
@@ -267,7 +300,7 @@ def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:
             f"{where}: flushDiskType=SYNC_FLUSH is no ack of pystore: each append "
             "names its own, leader-synced or all-synced to wait for disks"
         )
-    return _host([_node(texts)], texts, where, said)
+    return _host([node_of(texts)], texts, where, said)
 
 
 def _claim(taken: dict[Any, str], key: object, name: str, what: str) -> None:
@@ -305,22 +338,43 @@ def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
 
 
 def _host(
-    nodes: list[NodeSettings], texts: SettingTexts, where: str, said: list[str]
+    nodes: list[NodeSettings],
+    texts: SettingTexts,
+    where: str,
+    said: list[str],
+    port: HostPortSettings | None = None,
 ) -> HostConfig:
-    beside = os.fspath(nodes[0].config.store) + ".sock"
+    if nodes or port is None:
+        beside = os.fspath(nodes[0].config.store) + ".sock"
+    else:
+        beside = os.fspath(port.store_root) + ".sock"
     drain_ms = texts.number("drainTimeout", _DRAIN_MS, _MS)
     log_format = texts.text("logFormat", LineFormat.TEXT.value)
     if log_format not in LOG_FORMATS:
         raise texts.fail("logFormat", f"expected {' or '.join(LOG_FORMATS)}")
     socket = Path(texts.text("socket", beside))
+    limits = RateLimits(
+        **{
+            field_name: texts.number(name, 0, unit)
+            for name, (field_name, unit) in _RATES.items()
+        }
+    )
     try:
-        return HostConfig(tuple(nodes), socket, drain_ms, tuple(said), log_format)
+        return HostConfig(
+            tuple(nodes), socket, drain_ms, tuple(said), log_format, limits, port
+        )
     except InvalidError as error:
         # It does not know the file.
         raise InvalidError(f"{where}: {error}") from error
 
 
-def _node(texts: SettingTexts) -> NodeSettings:
+def node_of(texts: SettingTexts) -> NodeSettings:
+    """
+    Returns the settings of one node.
+
+    Raises:
+        InvalidError: an invalid value, or one that is missing.
+    """
     ha_port = _ha_port(texts)
     address = _address(texts, ha_port)
     controllers = texts.addresses("controllerAddr")
@@ -337,6 +391,7 @@ def _node(texts: SettingTexts) -> NodeSettings:
         controllers,
         texts.addresses("namesrvAddr"),
         ha_port,
+        _segment_port(texts, address, ha_port),
         rules=_rules(texts),
         is_learner=texts.flag("asyncLearner", default=False),
         is_from_last_file=texts.flag("syncFromLastFile", default=False),
@@ -380,6 +435,24 @@ def _ha_port(texts: SettingTexts) -> int:
     if texts.values.get("haListenPort", "0") in ("-1", "0"):
         return 0
     return texts.number("haListenPort", 0, "a port", _PORT_MAX)
+
+
+def _segment_port(texts: SettingTexts, address: str, ha_port: int) -> int:
+    """
+    Returns where repairs read segments; 0: the port above that for slaves.
+    """
+    _, port = parse_address(address)
+    taken = port, ha_port or port + 1
+    found = 0
+    if texts.values.get("segmentPort", "0") != "0":
+        found = texts.number("segmentPort", 0, "a port", _PORT_MAX)
+    elif taken[1] == _PORT_MAX:
+        raise texts.fail(
+            "segmentPort", "there is no port above that for slaves: choose one"
+        )
+    if (found or taken[1] + 1) in taken:
+        raise texts.fail("segmentPort", "clients or slaves have this port: change one")
+    return found
 
 
 def _address(texts: SettingTexts, ha_port: int) -> str:
@@ -450,52 +523,3 @@ def _options(texts: SettingTexts, address: str) -> LogArguments:
         texts.parsed("messageDelayLevel", parse_delay_levels)
         options["delay_levels"] = texts.values["messageDelayLevel"]
     return options
-
-
-# -- RocketMQ's own file ---------------------------------------------------------
-
-
-def _check_mode(texts: SettingTexts) -> None:
-    """
-    Refuses settings that contradict controller mode.
-    """
-    advice = "a pystore broker runs under controllers only"
-    if not texts.flag("enableControllerMode", default=True):
-        raise texts.fail(
-            "enableControllerMode",
-            f"{advice}: set it to true, and controllerAddr to the controllers",
-        )
-    if texts.flag("enableDLegerCommitLog", default=False):
-        raise texts.fail("enableDLegerCommitLog", f"{advice}: remove the line")
-    # What RocketMQ's own examples of controller mode contain.
-    if texts.values.get("brokerId", "-1") != "-1":
-        raise texts.fail(
-            "brokerId",
-            "the controller allocates the id: remove the line, or set it to -1",
-        )
-    if texts.text("brokerRole", "SLAVE").upper() != "SLAVE":
-        raise texts.fail(
-            "brokerRole",
-            "the controller elects the master: remove the line, or set it to SLAVE",
-        )
-
-
-def _check_places(texts: SettingTexts) -> None:
-    """
-    Refuses places where pystore would not look, and where slaves would not.
-    """
-    store = texts.values.get("store", "")
-    for name, usual in _PLACES.items():
-        place = texts.values.get(name, "")
-        if place and os.path.abspath(place) != os.path.abspath(
-            os.path.join(store, usual)
-        ):
-            raise texts.fail(
-                name, f"pystore looks for {usual} in the store: remove the line"
-            )
-    address = texts.text("address")
-    host, _ = texts.parsed("address", parse_address)
-    if texts.values.get("brokerIP2", host) != host:
-        raise texts.fail(
-            "brokerIP2", f"slaves of {address} connect to {host}: remove the line"
-        )

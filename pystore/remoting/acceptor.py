@@ -4,7 +4,10 @@ Accepts connections that speak TLS or plain bytes on one port: the first byte te
 A frame begins with its length, below 16 MiB, so its first byte is 0 or 1; a handshake
 begins with 22. The byte is looked at and stays in the socket. A peer that sends
 nothing, or does not end its handshake, is closed after a time; of too many such peers
-the first one is closed for the next.
+the oldest one of the address with the most of them is closed for the next. A handshake
+takes 0.3 MiB, so few are under way at once, and the others wait: a peer of an address
+with fewer of them takes the place of one with the most, and a slow one makes place for
+any.
 
 Source: RFC 8446 5.1; docs/security.md, *TLS*.
 """
@@ -14,8 +17,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 
+from pystore.net.busiest import oldest_of_busiest
 from pystore.net.tls import ServerTls, TlsMode
 from pystore.remoting.connection import Connection
 from pystore.remoting.line_rate import LineRate
@@ -25,7 +31,12 @@ __all__ = ["TlsAcceptor"]
 _HANDSHAKE = 22
 _AT_ONCE = 16
 _PENDING_MAX = 1_024
+_HANDSHAKES_MAX = 32
+_SLOW_S = 0.5
 _TIMEOUT_S = 5.0
+_WITH = "it speaks TLS, which this port does not (tlsMode)"
+_WITHOUT = "it does not speak TLS, which this port requires (tlsMode)"
+_ENDED = "the peer ended the TLS handshake"
 _REST_S = 0.5
 """After the system refused a connection, such as for a lack of descriptors."""
 
@@ -54,8 +65,13 @@ class TlsAcceptor:
         self._make = make
         self._lines = LineRate(say)
         # Accepted, and neither plain nor TLS yet, in the order of their begin.
-        self._unknown: dict[socket.socket, asyncio.TimerHandle] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._unknown: dict[socket.socket, str] = {}
+        self._timers: dict[socket.socket, asyncio.TimerHandle] = {}
+        # Of the unknown ones, those that wait for the place of a handshake, by address.
+        self._waiting: dict[str, dict[socket.socket, None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Of the tasks: the address of the peer, and when it began.
+        self._handshakes: dict[asyncio.Task[None], tuple[str, float]] = {}
         for one in self._listeners:
             one.settimeout(0)
             self._loop.add_reader(one, self._accept, one)
@@ -76,7 +92,7 @@ class TlsAcceptor:
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             try:
-                connected, _ = listener.accept()
+                connected, address = listener.accept()
             except BlockingIOError:
                 return
             except OSError:
@@ -87,9 +103,10 @@ class TlsAcceptor:
             connected.settimeout(0)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if len(self._unknown) >= _PENDING_MAX:
-                self._drop(next(iter(self._unknown)))
+                self._drop(oldest_of_busiest(self._unknown))
             timer = self._loop.call_later(_TIMEOUT_S, self._drop, connected)
-            self._unknown[connected] = timer
+            self._unknown[connected] = str(address[0])
+            self._timers[connected] = timer
             self._loop.add_reader(connected, self._look, connected)
 
     def _resume(self, listener: socket.socket) -> None:
@@ -100,9 +117,15 @@ class TlsAcceptor:
         self._forget(connected)
         connected.close()
 
-    def _forget(self, connected: socket.socket) -> None:
+    def _forget(self, connected: socket.socket) -> str:
         self._loop.remove_reader(connected)
-        self._unknown.pop(connected).cancel()
+        self._timers.pop(connected).cancel()
+        host = self._unknown.pop(connected)
+        if host in self._waiting:
+            self._waiting[host].pop(connected, None)
+            if not self._waiting[host]:
+                del self._waiting[host]
+        return host
 
     def _look(self, connected: socket.socket) -> None:
         try:
@@ -116,20 +139,60 @@ class TlsAcceptor:
         taken = TlsMode.DISABLED if is_tls else TlsMode.ENFORCING
         if not first or self._tls.mode is taken:
             if first:
-                self._refused(connected, "TLS is disabled" if is_tls else "no TLS")
+                self._refused(self._unknown[connected], _WITH if is_tls else _WITHOUT)
             self._drop(connected)
             return
-        if is_tls and len(self._tasks) >= _PENDING_MAX:
-            # The handshake that began first; its end frees the place.
-            next(iter(self._tasks)).cancel()
-        self._forget(connected)
+        host = self._unknown[connected]
+        if is_tls and not self._make_place(host):
+            self._loop.remove_reader(connected)
+            self._waiting.setdefault(host, {})[connected] = None
+            self._loop.call_later(_SLOW_S, self._start_waiting)
+            return
+        self._start(connected, is_tls=is_tls)
+
+    def _make_place(self, host: str) -> bool:
+        """
+        Makes place for a handshake of this address, by the end of another one if that
+        has to go; returns whether there is a place.
+        """
+        if len(self._handshakes) < _HANDSHAKES_MAX:
+            return True
+        hosts = {one: found for one, (found, _) in self._handshakes.items()}
+        surplus = oldest_of_busiest(hosts)
+        busiest, began_s = self._handshakes[surplus]
+        counts = Counter(hosts.values())
+        is_fair = counts[host] + 1 < counts[busiest]
+        if not is_fair and self._loop.time() - began_s < _SLOW_S:
+            return False
+        del self._handshakes[surplus]
+        surplus.cancel()
+        self._refused(busiest, "too many TLS handshakes at once")
+        return True
+
+    def _start(self, connected: socket.socket, *, is_tls: bool) -> None:
+        host = self._forget(connected)
         context = self._tls.context() if is_tls else None
-        task = self._loop.create_task(self._begin(connected, context))
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
+        task = self._loop.create_task(self._begin(connected, host, context))
+        self._tasks.add(task)
+        if is_tls:
+            self._handshakes[task] = host, self._loop.time()
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._handshakes.pop(task, None)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._waiting:
+            counts = Counter(host for host, _ in self._handshakes.values())
+            host = min(self._waiting, key=counts.__getitem__)
+            if not self._make_place(host):
+                return
+            self._start(next(iter(self._waiting[host])), is_tls=True)
 
     async def _begin(
-        self, connected: socket.socket, context: ssl.SSLContext | None
+        self, connected: socket.socket, host: str, context: ssl.SSLContext | None
     ) -> None:
         limit = None if context is None else _TIMEOUT_S
         try:
@@ -139,13 +202,11 @@ class TlsAcceptor:
         except (OSError, asyncio.CancelledError) as error:
             # A failed handshake is one: `ssl.SSLError`, a reset, a time-out.
             if not isinstance(error, asyncio.CancelledError):
-                self._refused(connected, str(error))
+                self._refused(host, str(error) or _ENDED)
+            # The error and the frames of asyncio hold each other, with the buffers.
+            traceback.clear_frames(error.__traceback__)
             connected.close()
 
-    def _refused(self, connected: socket.socket, reason: str) -> None:
-        try:
-            host = str(connected.getpeername()[0])
-        except OSError:
-            # It has gone.
-            host = "a peer"
-        self._lines.say(f"connection of {host} refused: {reason}", self._loop.time())
+    def _refused(self, host: str, reason: str) -> None:
+        line = f"connection of {host} refused: {reason}"
+        self._lines.say(line, self._loop.time())

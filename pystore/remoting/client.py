@@ -128,6 +128,14 @@ class RemotingClient:
         connection = await self._connect(address, timeout_ms)
         await connection.send(request, _left_ms(deadline))
 
+    def disconnect(self) -> None:
+        """
+        Ends all connections; pending calls fail. The next call connects again.
+        """
+        for one in tuple(self._open_ones):
+            self._forget(one)
+            one.abort()
+
     async def close(self) -> None:
         """
         Closes all connections within `RemotingLimits.close_timeout_ms`; pending calls

@@ -128,6 +128,16 @@ class RequestCode(IntEnum):
     READ_AUDIT = 7114
     VERIFY_REQUEST = 7115
     GET_LINK_SECRETS = 7116
+    SET_COPIES = 7117
+    DESCRIBE_SETS = 7118
+    HOST_HEARTBEAT = 7119
+    SEGMENT_STAT = 7120
+    SEGMENT_ORDER = 7121
+    SEGMENT_PROGRESS = 7122
+    SEGMENT_STOP = 7123
+    SEGMENT_RATE = 7124
+    DESCRIBE_HOSTS = 7125
+    DESCRIBE_HOST = 7126
     HAND_OVER = 7201
 
 
@@ -148,6 +158,7 @@ class ResponseCode(IntEnum):
     SERVICE_NOT_AVAILABLE = 14
     NO_PERMISSION = 16
     TOPIC_NOT_EXIST = 17
+    BROKER_NOT_EXIST = 211
     GO_AWAY = 1500
     CONTROLLER_FENCED_MASTER_EPOCH = 2000
     CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH = 2001
@@ -170,3 +181,5 @@ class ResponseCode(IntEnum):
     """Of pystore: the sender belongs to the controllers of another record store."""
     CLUSTER_NOT_BEGUN = 7302
     """Of pystore: the record store is empty, and brokers with ids are there."""
+    SET_CHANGED = 7303
+    """Of pystore: the record of the set has another version than the sender saw."""

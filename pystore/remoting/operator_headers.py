@@ -22,6 +22,8 @@ __all__ = [
     "ChangeUserResponse",
     "DeleteBrokerSetRequest",
     "DescribeBrokerSetRequest",
+    "DescribeSetsRequest",
+    "DescribeSetsResponse",
     "ElectUncleanRequest",
     "ExportSetsRequest",
     "ExportSetsResponse",
@@ -31,6 +33,10 @@ __all__ = [
     "LinkSecretsRequest",
     "ReadAuditRequest",
     "ReadmitBrokerRequest",
+    "SegmentClaimRequest",
+    "SegmentPeerRequest",
+    "SegmentRateRequest",
+    "SetCopiesRequest",
     "VerifyRequestResponse",
 ]
 
@@ -83,6 +89,60 @@ class ReadmitBrokerRequest:
     broker_name: str
     broker_id: Int64
     cluster_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetCopiesRequest:
+    """
+    7117: says how many replicas a set should have.
+
+    Attributes:
+        copies: 0: as many brokers as have an id and are no learners.
+    """
+
+    broker_name: str
+    copies: Int32
+    cluster_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSetsRequest:
+    """
+    7118: asks for the description of the sets after this one, in the order of their
+    names; empty names: from the first one on. The body of the answer is
+    `pystore.controller.protocol.set_descriptions.encode_sets`.
+
+    Attributes:
+        after_cluster: of the set before the first one.
+        after_name: of that set.
+        only_cluster: of the only set that is asked for; an earlier controller tells the
+            page of all sets nevertheless.
+        only_name: of that set; empty: all sets are asked for.
+    """
+
+    after_cluster: str = ""
+    after_name: str = ""
+    only_cluster: str = ""
+    only_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSetsResponse:
+    """
+    The answer to 7118.
+
+    Attributes:
+        led_millis: for how long the answering controller has led.
+        may_replace_master: it has led for so long, without a pause, that a silent
+            broker is not alive.
+        next_cluster: of the last set that it looked at; empty: there are no more.
+        next_name: of that set.
+    """
+
+    led_millis: Int64 = 0
+    may_replace_master: bool = False
+    next_cluster: str = ""
+    next_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +306,45 @@ class LinkSecretsRequest:
     broker_id: Int64
     incarnation: str
     nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPeerRequest:
+    """
+    7120 and 7121, to a broker: asks about its copy, or orders the job in the body. The
+    broker refuses what is meant for another one that had its address before.
+    """
+
+    cluster_name: str
+    broker_name: str
+    broker_id: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentClaimRequest:
+    """
+    7122 and 7123, to a broker: asks how far a job is, or ends it.
+
+    Attributes:
+        claim: of the worker that ordered it.
+    """
+
+    cluster_name: str
+    broker_name: str
+    broker_id: Int64
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRateRequest:
+    """
+    7124, to a broker: changes how fast its host takes segments of repairs.
+
+    Attributes:
+        bytes_per_second: 0: no limit.
+    """
+
+    cluster_name: str
+    broker_name: str
+    broker_id: Int64
+    bytes_per_second: Int64

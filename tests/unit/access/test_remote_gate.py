@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from lib.access_fixture import client_of, secret_of
@@ -23,15 +24,26 @@ from pystore.access.user_codec import UserAction, UserChange, seal_change
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
 from pystore.controller.client.client import ControllerClient
+from pystore.controller.protocol.calls import SendHeartbeat
+from pystore.controller.protocol.client_codec import command_of
 from pystore.controller.server.config import ControllerConfig
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.controller_headers import (
+    ApplyBrokerIdRequest,
+    ElectMasterRequest,
+    RegisterBrokerToControllerRequest,
+)
+from pystore.remoting.fields import encode_fields
 from pystore.remoting.operator_headers import ChangeUserRequest
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 from pystore.remoting.signature import Credentials
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 CODES = (
     RequestCode.GET_BROKER_EPOCH_CACHE,
@@ -50,6 +62,7 @@ class GuardedBroker:
     controller: Running
     address: str = ""
     carried_out: list[RemotingCommand] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
     async def take(self, request: RemotingCommand, _: Connection) -> Reply:
         """
@@ -103,7 +116,7 @@ async def broker(
         ControllerClient((at.address,), signs=BROKER.sign) as client,
     ):
         made = GuardedBroker(at)
-        gate = RemoteGate(client.verify)
+        gate = RemoteGate(client.verify, say=made.said.append)
         handlers = gate.guard(dict.fromkeys(CODES, made.take))
         async with RemotingServer(handlers) as server:
             host, port = await server.start()
@@ -156,7 +169,9 @@ def test_a_stranger_is_refused_by_a_broker(key_file: Path) -> None:
                 request = RemotingCommand(RequestCode.HAND_OVER)
                 answer = await client.call(at.address, request)
                 assert ResponseCode.NO_PERMISSION == answer.code
-                assert "not bound" in (answer.remark or "")
+                assert "the request is refused" == answer.remark
+            (line,) = at.said
+            assert "127.0.0.1 is refused: it is not bound" in line
             assert [] == at.carried_out
 
     run(main())
@@ -168,6 +183,35 @@ class _Unbound:
     """
 
     binding = None
+
+
+def test_the_notices_of_a_controller_that_enforces_are_signed(key_file: Path) -> None:
+    """
+    A broker hears of its master at once, not with its next question.
+    """
+
+    async def main() -> None:
+        async with broker(key_file) as at, client_of("broker") as client:
+
+            async def ask(code: RequestCode, header: DataclassInstance) -> None:
+                request = RemotingCommand(code, ext_fields=encode_fields(header))
+                answer = await client.call(at.controller.address, request)
+                assert ResponseCode.SUCCESS == answer.code, answer
+
+            apply = ApplyBrokerIdRequest("c", "b", 1, f"{at.address};1")
+            register = RegisterBrokerToControllerRequest("c", "b", 1, at.address)
+            await ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, apply)
+            await ask(RequestCode.CONTROLLER_REGISTER_BROKER, register)
+            beat = command_of(SendHeartbeat("c", "b", 1, at.address), 0)
+            assert 0 == (await client.call(at.controller.address, beat)).code
+            elect = ElectMasterRequest("c", "b", 1)
+            await ask(RequestCode.CONTROLLER_ELECT_MASTER, elect)
+            await until(lambda: at.carried_out)
+            notice = at.carried_out[0]
+            assert RequestCode.NOTIFY_BROKER_ROLE_CHANGED == notice.code
+            assert "pystore-controller" == notice.user
+
+    run(main())
 
 
 @pytest.mark.parametrize("mode", ["off", "permissive"])
@@ -201,14 +245,18 @@ def test_without_a_controller_a_request_is_refused() -> None:
                 done.append(request)
                 return Reply()
 
-            gate = RemoteGate(client.verify)
+            said: list[str] = []
+            gate = RemoteGate(client.verify, say=said.append)
             handlers = gate.guard({RequestCode.HAND_OVER: take})
             async with RemotingServer(handlers) as server, client_of("operator") as one:
                 host, port = await server.start()
                 request = RemotingCommand(RequestCode.HAND_OVER)
                 answer = await one.call(f"{host}:{port}", request, 20_000)
                 assert ResponseCode.SERVICE_NOT_AVAILABLE == answer.code
+                assert address not in (answer.remark or "")
                 assert [] == done
+            (line,) = said
+            assert address in line
 
     run(main())
 
@@ -238,6 +286,9 @@ def test_a_node_with_credentials_registers_and_guards_its_port(
                     answer = await stranger.call(config.address, request)
                     assert ResponseCode.NO_PERMISSION == answer.code
                     assert {} == dict(answer.ext_fields)
+                    assert await _told_of_all(stranger, config.address) == {
+                        (ResponseCode.NO_PERMISSION, "the request is refused")
+                    }
                     answer = await reader.call(config.address, request)
                     assert ResponseCode.SUCCESS == answer.code
                 own = at.controller.users.own()
@@ -248,3 +299,12 @@ def test_a_node_with_credentials_registers_and_guards_its_port(
                     assert ResponseCode.SUCCESS == answer.code
 
     run(main())
+
+
+async def _told_of_all(client: RemotingClient, address: str) -> set[object]:
+    """
+    The answers to every code, and to those that no server has.
+    """
+    codes = {*RequestCode, 0, 9_999} - {RequestCode.GET_CHALLENGE}
+    answers = [await client.call(address, RemotingCommand(int(code))) for code in codes]
+    return {(one.code, one.remark) for one in answers}

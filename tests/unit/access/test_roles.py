@@ -16,8 +16,6 @@ TEXT = (Path(__file__).parents[3] / "docs" / "security.md").read_text("utf-8")
 
 # No server of pystore has a handler for them, or it is no request of a peer.
 WITHOUT_ROW = {
-    RequestCode.ADD_BROKER,
-    RequestCode.REMOVE_BROKER,
     RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE,
     RequestCode.EXCHANGE_BROKER_HA_INFO,
     RequestCode.GET_BROKER_HA_STATUS,

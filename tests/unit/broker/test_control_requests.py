@@ -115,7 +115,7 @@ def test_an_append_names_the_place_of_each_record(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[Json, str, str]] = [
-    ({}, "bad-request", "None is no request: expected status, append or read"),
+    ({}, "bad-request", "None is no request: expected status, append, read, mend"),
     ({"request": "cut"}, "bad-request", "'cut' is no request"),
     ({"request": "status", "node": "x"}, "unknown-node", "no node 'x': expected s"),
     ({"request": "status", "node": 1}, "bad-request", "node is not of type str"),
@@ -139,6 +139,8 @@ BAD: list[tuple[Json, str, str]] = [
     ({"request": "read", "offset": -1}, "out-of-range", "offset -1 is not within 0"),
     ({"request": "read", "offset": 1 << 62}, "out-of-range", "is not within 0 and"),
     ({"request": "read", "topic": "x"}, "out-of-range", "no such queue"),
+    ({"request": "rates", "repairLatencyMs": -1}, "bad-request", "expected 0 to"),
+    ({"request": "rates", "repairLatencyMs": "1"}, "bad-request", "not of type int"),
 ]
 
 BAD_MESSAGES: list[tuple[Json, str]] = [

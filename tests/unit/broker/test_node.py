@@ -273,10 +273,14 @@ def test_no_two_masters_acknowledge_leader_at_once(tmp_path: Path) -> None:
             host, port = at.address.rsplit(":", 1)
             with Proxy((host, int(port))) as proxy:
                 through = "{}:{}".format(*proxy.address)
-                lasting = {"heartbeat_timeout_ms": 2_000}
-                async with node(tmp_path, "1", through, **lasting) as one:
+                valid = 2_000
+                async with node(
+                    tmp_path, "1", through, heartbeat_timeout_ms=valid
+                ) as one:
                     await master_of(one)
-                    async with node(tmp_path, "2", at.address, **lasting) as two:
+                    async with node(
+                        tmp_path, "2", at.address, heartbeat_timeout_ms=valid
+                    ) as two:
                         await _two_masters(proxy, one, two)
 
     run(main())

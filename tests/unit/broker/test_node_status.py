@@ -89,11 +89,13 @@ def test_master_and_slave_have_all_values(tmp_path: Path) -> None:
                 "syncStateSetEpoch": found["syncStateSetEpoch"],
                 "candidates": [],
                 "gapBytes": 0,
+                "isLearner": False,
                 "problem": "",
                 "minOffset": 0,
                 "endOffset": end,
                 "confirmOffset": end,
                 "segmentSize": 1 << 20,
+                "isFilling": False,
                 "isPoisoned": False,
             } == found
             assert "following" == other["role"]

@@ -11,6 +11,7 @@ import pytest
 from pystore.broker.settings import host_of_properties, host_of_toml
 from pystore.errors import InvalidError
 from pystore.ha.insync.config import SetRules
+from pystore.rates.host_rates import RateLimits
 from pystore.store.retention import Retention
 
 ONE = """
@@ -102,6 +103,17 @@ def test_a_limit_that_keeps_nothing_is_refused(line: str) -> None:
     """
     with pytest.raises(InvalidError, match="expected a number of"):
         host_of_toml(ONE + line, "f")
+
+
+def test_a_host_has_rates_for_repairs_if_the_file_says_so() -> None:
+    """
+    They are of the host, not of a node.
+    """
+    text = "repairBytesPerSecond = 5\nserveBytesPerSecond = 6\nrepairLatencyMs = 7\n"
+    assert RateLimits() == host_of_toml(ONE, "f").limits
+    assert RateLimits(5, 6, 7) == host_of_toml(f"{ONE}[host]\n{text}", "f").limits
+    with pytest.raises(InvalidError, match="is a setting of the host"):
+        host_of_toml(ONE + "serveBytesPerSecond = 6\n", "f")
 
 
 @pytest.mark.parametrize(
@@ -214,6 +226,11 @@ def test_several_nodes_are_a_list() -> None:
         (f"socket = 's'\n{ONE}", r"f: socket is a setting of the host: .* \[host\]"),
         (f'{ONE}\nname = "a\\u0000"', "f: name='a.x00': no text has a NUL"),
         (f"{ONE}\nhaListenPort = 10911", "f: haListenPort=10911: address has this"),
+        (f"{ONE}\nhaListenPort = 65535", "f: segmentPort=: there is no port above"),
+        (f"{ONE}\nsegmentPort = 10911", "f: segmentPort=10911: clients or slaves"),
+        (f"{ONE}\nsegmentPort = 10912", "f: segmentPort=10912: clients or slaves"),
+        (f"{ONE}\nhaListenPort = 10910", "f: segmentPort=: clients or slaves"),
+        (f"{ONE}\nsegmentPort = 65536", "f: segmentPort=65536: expected a port"),
         (
             f"{ONE}\ncontrollerHeartBeatTimeoutMills = 9",
             "f: brokerHeartbeatInterval=1000: expected less .* which is 9",
@@ -355,6 +372,26 @@ def test_slaves_connect_to_the_named_port_or_to_the_one_above(
     (one,) = host_of_properties(SHIPPED | {"haListenPort": text}, "f").nodes
 
     assert f"127.0.0.1:{expected}" == one.config.ha_address
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, 30913),
+        ({"segmentPort": "0"}, 30913),
+        ({"haListenPort": "40000"}, 40001),
+        ({"segmentPort": "40000"}, 40000),
+    ],
+)
+def test_segments_are_read_at_the_named_port_or_above_that_for_slaves(
+    changes: dict[str, str], expected: int
+) -> None:
+    """
+    A broker uses three ports.
+    """
+    (one,) = host_of_properties(SHIPPED | changes, "f").nodes
+
+    assert f"127.0.0.1:{expected}" == one.config.segment_address
 
 
 def test_a_disk_flush_of_rocketmq_is_no_ack() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from lib.certificates import Authority
-from lib.remoting.virtual_time_loop import move, run, until
+from lib.remoting.virtual_time_loop import move, run, settle, stop_clock, until
 
 from pystore.net.tls import ClientTls, ServerTls, TlsConfig, TlsMode
 from pystore.remoting.client import RemotingClient
@@ -210,6 +210,36 @@ def test_replaced_certificates_are_taken_without_a_restart(
     run(main())
 
 
+def test_a_certificate_that_ends_under_way_ends_no_open_connection(
+    authority: Authority,
+) -> None:
+    """
+    New ones are refused by the client, with the reason.
+    """
+    certificate, key = authority.issue("server")
+    tls = ServerTls(TlsConfig(TlsMode.ENFORCING, certificate, key))
+    client_tls = ClientTls(TlsConfig(authorities=authority.path))
+
+    async def main() -> None:
+        async with (
+            listening(tls) as at,
+            RemotingClient(tls=client_tls) as before,
+            RemotingClient(tls=client_tls) as later,
+        ):
+            assert REQUEST.body == (await before.call(at.address, REQUEST)).body
+            ended, ended_key = authority.issue("ended", days=-1)
+            key.write_bytes(ended_key.read_bytes())
+            certificate.write_bytes(ended.read_bytes())
+            with pytest.raises(NotSent, match="certificate has expired"):
+                await later.call(at.address, REQUEST)
+            await until(lambda: at.said)
+            assert "connection of 127.0.0.1 refused: " in at.said[0]
+            assert not at.said[0].endswith("refused: ")
+            assert REQUEST.body == (await before.call(at.address, REQUEST)).body
+
+    run(main())
+
+
 def test_peers_that_send_nothing_or_half_a_handshake_are_closed(
     authority: Authority,
 ) -> None:
@@ -222,7 +252,7 @@ def test_peers_that_send_nothing_or_half_a_handshake_are_closed(
 
     async def main() -> None:
         async with listening(tls) as at:
-            silent = [socket.create_connection(_place(at.address)) for _ in range(50)]
+            silent = [socket.create_connection(_place(at.address)) for _ in range(40)]
             for number, one in enumerate(silent):
                 one.settimeout(0)
                 one.send(b"\x16\x03\x01"[: number % 4])
@@ -236,6 +266,79 @@ def test_peers_that_send_nothing_or_half_a_handshake_are_closed(
                 one.close()
 
     run(main())
+
+
+def test_too_many_handshakes_of_one_address_cost_another_address_none(
+    authority: Authority,
+) -> None:
+    """
+    A peer of the other address takes the place of the oldest one.
+    """
+    certificate, key = authority.issue("server")
+    tls = ServerTls(TlsConfig(TlsMode.ENFORCING, certificate, key))
+    context = ClientTls(TlsConfig(authorities=authority.path)).context()
+
+    async def main() -> None:
+        async with listening(tls) as at:
+            stop_clock()
+            many = [_half_handshake(at.address, "127.0.0.1") for _ in range(40)]
+            await settle()
+            for number in range(1, 4):
+                _, writer = await asyncio.open_connection(
+                    *_place(at.address), ssl=context, local_addr=("127.0.0.2", 0)
+                )
+                await until(lambda: all(_is_closed(one) for one in many[:number]))  # noqa: B023
+                writer.close()
+            assert not any(_is_closed(one) for one in many[3:])
+            for one in many:
+                one.close()
+
+    run(main())
+
+
+def test_slow_handshakes_make_place_for_others_of_their_address(
+    authority: Authority,
+) -> None:
+    """
+    And many peers may come at once: those without a place wait.
+    """
+    certificate, key = authority.issue("server")
+    tls = ServerTls(TlsConfig(TlsMode.ENFORCING, certificate, key))
+    context = ClientTls(TlsConfig(authorities=authority.path)).context()
+
+    async def main() -> None:
+        async with listening(tls) as at:
+
+            async def connect() -> None:
+                _, writer = await asyncio.open_connection(
+                    *_place(at.address), ssl=context
+                )
+                writer.close()
+
+            await asyncio.gather(*(connect() for _ in range(80)))
+            stop_clock()
+            many = [_half_handshake(at.address, "127.0.0.1") for _ in range(32)]
+            await settle()
+            late = asyncio.create_task(connect())
+            await settle()
+            assert not late.done()
+            move(1_000)
+            await late
+            assert [True] == [_is_closed(one) for one in many if _is_closed(one)]
+            assert at.said == [
+                "connection of 127.0.0.1 refused: too many TLS handshakes at once"
+            ]
+            for one in many:
+                one.close()
+
+    run(main())
+
+
+def _half_handshake(address: str, source: str) -> socket.socket:
+    one = socket.create_connection(_place(address), source_address=(source, 0))
+    one.settimeout(0)
+    one.send(b"\x16\x03\x01")
+    return one
 
 
 def _is_closed(one: socket.socket) -> bool:
