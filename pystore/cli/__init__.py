@@ -35,6 +35,7 @@ _PLACES = {
     "info": "pystore.cli.info:info",
     "init-cluster": "pystore.cli.init_cluster:init_cluster",
     "recover": "pystore.cli.recover:recover",
+    "recovery": "pystore.cli.recovery:recovery",
     "replica": "pystore.cli.replica:replica",
     "salvage": "pystore.cli.salvage:salvage",
     "spark": "pystore.cli.spark:spark",
@@ -54,5 +55,6 @@ def main() -> None:
     A crash-safe commit log, byte-compatible with RocketMQ 5.
 
     STORE is the root directory of a store, which holds commitlog/. RocketMQ may have
-    written it. Only append, broker, doctor, recover and replica change a store.
+    written it. Only append, broker, doctor, recover, recovery and replica change a
+    store.
     """

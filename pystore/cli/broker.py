@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from pystore.broker.access_settings import AccessSettings
 from pystore.broker.control_client import ControlClient
 from pystore.broker.control_protocol import TIMEOUT_MS_MAX
 from pystore.broker.host import BrokerHost
@@ -101,13 +102,13 @@ def broker(
     except InvalidError as error:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
-    exposed = exposed_lines(map(_listener, host_config.nodes), insecure=insecure)
+    exposed = exposed_lines(_listeners(host_config), insecure=insecure)
     allow_files()
     with LogLines(line_format(options["logFormat"] or host_config.log_format)) as lines:
         for line in (*exposed, *host_config.said):
             lines.say(line)
         host = BrokerHost(host_config, lines.say, lines.tell)
-        code = run_until_signal(host.run(_ready))
+        code = run_until_signal(host.run(_ready, _host_ready))
     return UNFINISHED if code is None or host.has_failed else code
 
 
@@ -117,20 +118,36 @@ def _read_config(path: Path) -> HostConfig:
     return host_of_properties(read_properties_file(path), str(path))
 
 
-def _listener(node: NodeSettings) -> Listener:
-    host, port = parse_address(node.config.address)
+def _listeners(host: HostConfig) -> Iterator[Listener]:
+    for one in host.nodes:
+        yield _listener(f"broker {one.name}", one.config.address, one.access)
+    if host.port is not None:
+        # Nodes that are added later have its access.
+        yield _listener("the host", host.port.address, host.port.access)
+
+
+def _listener(name: str, address: str, access: AccessSettings) -> Listener:
+    host, port = parse_address(address)
     needs = []
-    if node.access.credentials is None:
+    if access.credentials is None:
         needs.append("credentialsFile")
-    if node.access.tls.mode is TlsMode.DISABLED:
+    if access.tls.mode is TlsMode.DISABLED:
         needs.append("tlsMode")
-    return Listener(f"broker {node.name}", host, port, tuple(needs))
+    return Listener(name, host, port, tuple(needs))
 
 
 def _ready(node: NodeSettings) -> None:
+    _listens(node.name, node.config.address)
+
+
+def _host_ready(address: str) -> None:
+    _listens("host", address)
+
+
+def _listens(name: str, address: str) -> None:
     # Whatever reads the lines may have gone: serving is more important.
     with suppress(OSError):
-        click.echo(f"pystore broker {node.name} listens on {node.config.address}")
+        click.echo(f"pystore broker {name} listens on {address}")
 
 
 _socket = click.option(

@@ -12,22 +12,16 @@ from pathlib import Path
 
 import click
 
+from pystore.cli.lib.controller_config import read_controller_config
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.exposure import Listener, exposed_lines, insecure_option
 from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
 from pystore.cli.lib.service import allow_files, many_peers, run_until_signal
-from pystore.controller.server.config import (
-    ConfigFile,
-    ControllerConfig,
-    parse_toml,
-    settings_of_properties,
-)
+from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
-from pystore.fs.toml_file import read_toml_text
 from pystore.net.tls import TlsMode
-from pystore.rocketmq.properties_file import read_properties_file
 
 __all__ = ["controller"]
 
@@ -134,7 +128,7 @@ def _settings(
     said: list[str] = []
     given = {name: text for name, text in options.items() if text is not None}
     if config is not None:
-        found = _read_config(config)
+        found = read_controller_config(config)
         texts, said = found.texts, found.said
         servers = given.get("zookeeper", texts.get("zookeeper", ""))
         found.check_peers(str(config), servers)
@@ -157,9 +151,3 @@ def _listeners(settings: ControllerConfig) -> Iterator[Listener]:
     yield Listener("the controller", *settings.listen_at, tuple(needs))
     if settings.nameserver and not settings.shares_port:
         yield Listener("the name server", *settings.nameserver_at, tuple(needs))
-
-
-def _read_config(path: Path) -> ConfigFile:
-    if path.suffix != ".toml":
-        return settings_of_properties(read_properties_file(path), str(path))
-    return parse_toml(read_toml_text(path), str(path))

@@ -255,9 +255,9 @@ def set_programs(
         UnavailableError: there are not enough free ports in a row.
     """
     leading, brokers = counts
-    first = free_port(leading + 2 * brokers)
+    first = free_port(leading + 3 * brokers)
     places = [f"{_HOST}:{first + number}" for number in range(leading)]
-    ports = [first + leading + 2 * number for number in range(brokers)]
+    ports = [first + leading + 3 * number for number in range(brokers)]
     access = OpenSet()
     if secured is not None:
         access = secured(places, [f"{_HOST}:{port}" for port in ports])

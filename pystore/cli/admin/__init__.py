@@ -17,13 +17,16 @@ from pystore.cli.admin.controllers import (
     update_controller_config,
 )
 from pystore.cli.admin.describe import describe_broker_set
+from pystore.cli.admin.describe_sets import describe_sets
 from pystore.cli.admin.epochs import get_broker_epoch
 from pystore.cli.admin.events import events
+from pystore.cli.admin.hosts import add_broker, describe_hosts, remove_broker
 from pystore.cli.admin.policy import (
     change_broker,
     change_elections,
     delete_broker_set,
     readmit_broker,
+    set_copies,
 )
 from pystore.cli.admin.sets import (
     clean_broker_metadata,
@@ -109,9 +112,14 @@ for command in (
     clean_broker_metadata,
     get_broker_epoch,
     describe_broker_set,
+    describe_sets,
+    describe_hosts,
+    add_broker,
+    remove_broker,
     events,
     change_broker,
     change_elections,
+    set_copies,
     readmit_broker,
     delete_broker_set,
     export_sets,

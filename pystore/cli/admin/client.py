@@ -27,6 +27,7 @@ from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
 from pystore.remoting.controller_headers import GetMetadataResponse
+from pystore.remoting.errors import NoAnswer
 from pystore.remoting.fields import decode_fields, encode_fields
 
 if TYPE_CHECKING:
@@ -171,7 +172,15 @@ def ask(
         async with RemotingClient(signs=_signs.get(), tls=_tls.get()) as client:
             return await client.call(address, request, _TIMEOUT_MS)
 
-    answer = asyncio.run(call())
+    try:
+        answer = asyncio.run(call())
+    except NoAnswer as error:
+        # A port that takes TLS only closes a connection with plain bytes.
+        if _tls.get() is not None:
+            raise
+        raise NoAnswer(
+            f"{error} (if it takes TLS only, give --tls-authorities)"
+        ) from error
     if answer.code == ResponseCode.SUCCESS:
         return answer
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:

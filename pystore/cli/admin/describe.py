@@ -78,6 +78,7 @@ def _text(found: dict[str, Any]) -> str:
          f"{found['syncStateSetEpoch']}"),
         ("candidates", _ids_text(found["candidates"])),
         ("pending", ", ".join(found["pending"]) or "-"),
+        ("copies", _copies_text(found)),
         ("elections", _elections_text(found)),
         ("last refusal", _refusal_text(found.get("lastRefusal"))),
     ]  # fmt: skip
@@ -144,6 +145,14 @@ def _elections_text(found: dict[str, Any]) -> str:
     how = "automatic" if found["allowElectMaster"] else "on request of an operator only"
     preferred = found["preferredBrokerId"]
     return f"{how}, broker {preferred} preferred" if preferred else how
+
+
+def _copies_text(found: dict[str, Any]) -> str:
+    wanted = found.get("wantedCopies")
+    if wanted is None:
+        # Of a controller of an earlier version.
+        return "-"
+    return str(wanted) if found["copies"] else f"{wanted}, as registered"
 
 
 def _refusal_text(refusal: dict[str, Any] | None) -> str:

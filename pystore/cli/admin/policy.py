@@ -15,12 +15,14 @@ from pystore.cli.admin.client import (
 from pystore.cli.lib.exit_codes import DONE
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json
+from pystore.controller.model.limits import BROKERS_MAX
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.operator_headers import (
     ChangeBrokerRequest,
     ChangeElectionsRequest,
     DeleteBrokerSetRequest,
     ReadmitBrokerRequest,
+    SetCopiesRequest,
 )
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "change_elections",
     "delete_broker_set",
     "readmit_broker",
+    "set_copies",
 ]
 
 _controllers = addresses_option(
@@ -129,6 +132,34 @@ def change_elections(
     ask_leader(controllers, RequestCode.CHANGE_ELECTIONS, header)
     changed = {"preferredBrokerId": preferred, "allowElectMaster": is_automatic}
     return _done(f"elections of {name}", name, changed, as_json=as_json)
+
+
+@click.command(
+    "setCopies",
+    short_help="Say how many replicas a set should have.",
+    epilog="\b\nExample: three replicas\n"
+    "  pystore admin setCopies -a 127.0.0.1:9878 -bn broker-a 3\n",
+)
+@_controllers
+@set_option
+@cluster_option
+@click.argument("copies", type=click.IntRange(0, BROKERS_MAX))
+@json_option
+def set_copies(
+    controllers: tuple[str, ...],
+    *,
+    name: str,
+    cluster: str,
+    copies: int,
+    as_json: bool,
+) -> int:
+    """
+    Say how many replicas a set should have; 0, the default: as many brokers as have an
+    id in it and are no learners. Nothing is moved by this alone.
+    """
+    header = SetCopiesRequest(name, copies, cluster)
+    ask_leader(controllers, RequestCode.SET_COPIES, header)
+    return _done(f"broker set {name}", name, {"copies": copies}, as_json=as_json)
 
 
 def _either(yes: str, is_yes: bool, no: str, is_no: bool) -> bool | None:

@@ -100,6 +100,7 @@ class CommandGroup(click.Group):
 
     Args:
         places: ``module:command`` by the command's name.
+        aliases: a command's name by another one, which is not listed.
         options: those of `click.Group`.
     """
 
@@ -107,10 +108,12 @@ class CommandGroup(click.Group):
         self,
         *arguments: Any,  # noqa: ANN401
         places: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **options)
         self._places = dict(places or {})
+        self._aliases = dict(aliases or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """
@@ -122,7 +125,7 @@ class CommandGroup(click.Group):
         """
         Returns the command with this name, or ``None``.
         """
-        place = self._places.get(cmd_name)
+        place = self._places.get(self._aliases.get(cmd_name, cmd_name))
         if place is None:
             return super().get_command(ctx, cmd_name)
         module, _, name = place.partition(":")

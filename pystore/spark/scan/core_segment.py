@@ -20,8 +20,8 @@ from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.core.results import Cursor
 from pystore.core.resync import next_record
+from pystore.core.segment_view import open_view
 from pystore.errors import CorruptError, NotAStoreError, OffsetOutOfRange
-from pystore.spark.plan.segment_view import open_view
 from pystore.spark.plan.split import (
     Damaged,
     Split,

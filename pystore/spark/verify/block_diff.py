@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import xxhash
 
+from pystore.core.segment_view import open_view
 from pystore.errors import PystoreError
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.plan.segment_view import open_view
 
 __all__ = ["PAGE_BYTES", "BlockTask", "PageDigests", "first_difference", "read_pages"]
 

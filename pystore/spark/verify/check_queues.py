@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.log_reader import LogReader
+from pystore.core.segment_view import open_view
 from pystore.errors import PystoreError
-from pystore.spark.plan.segment_view import open_view
 from pystore.spark.verify.queue_continuity import join_runs, mark_slots, set_end
 from pystore.spark.verify.queue_runs import QueueSummary, restart_of
 from pystore.verify.entries import (

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import xxhash
-
 from pystore.consumequeue.queues import (
     ConsumeQueues,
     found_file_size,
@@ -23,6 +21,7 @@ from pystore.consumequeue.queues import (
 from pystore.core.live_page import LiveWords
 from pystore.core.lock import running_writer
 from pystore.core.log_reader import LogReader
+from pystore.core.segment_view import open_view
 from pystore.epochs.table import EpochTable
 from pystore.errors import (
     BusyError,
@@ -36,7 +35,7 @@ from pystore.recovery.foreign_writer import is_closed
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.identity_file import parse_identity
-from pystore.spark.plan.segment_view import open_view
+from pystore.segments.sampling import sample_blocks
 from pystore.spark.plan.store_files import read_epoch_table
 from pystore.spark.verify.digests import blocks_of
 from pystore.spark.verify.forks import History, find_forks
@@ -59,7 +58,6 @@ __all__ = [
     "open_parts",
     "plan_store",
     "plan_tasks",
-    "sample_blocks",
 ]
 
 _ATTEMPTS = 8
@@ -451,29 +449,3 @@ def _epochs(
         else:
             starts.append(entry.start_offset)
     return tuple(starts)
-
-
-def sample_blocks(
-    segment: int, blocks: int, percent: int, round_number: int
-) -> tuple[int, ...]:
-    """
-    Returns the indexes of the blocks to read, ascending.
-
-    These are the first block, the last one and *percent* of the blocks between them,
-    rounded up.
-
-    Args:
-        segment: base offset.
-        blocks: number of the segment's blocks.
-        percent: 0 to 100.
-        round_number: from 0 on.
-    """
-    inner = max(0, blocks - 2)
-    strata = -(-inner * percent // 100)
-    chosen = {0, blocks - 1} if blocks else set()
-    for stratum in range(strata):
-        start = inner * stratum // strata
-        size = inner * (stratum + 1) // strata - start
-        at = xxhash.xxh3_64_intdigest(f"{segment}/{stratum}".encode()) + round_number
-        chosen.add(1 + start + at % size)
-    return tuple(sorted(chosen))

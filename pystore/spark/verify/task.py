@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from pystore.bindings.ffi import NO_OFFSET
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
+from pystore.core.segment_view import open_view
 from pystore.damage.segment_walk import SegmentReport, walk_segment
 from pystore.errors import FormatError, PystoreError
 from pystore.fs.layout import META_NAME, SEALS_NAME, segment_path
 from pystore.seals import BLOCK_BYTES, Seal, read_seal
-from pystore.spark.plan.segment_view import open_view
 from pystore.spark.verify.digests import BlockDigests, BlockMap
 from pystore.spark.verify.queue_columns import SegmentQueues, pack_queues
 from pystore.spark.verify.queue_runs import QueueRuns

@@ -173,6 +173,10 @@ async def _changes(address: str) -> None:
     await _json("changeElections", *at, *name, "--preferred", "2", "--manual")
     found = await _json("describeBrokerSet", *at, *name)
     assert (2, False) == (found["preferredBrokerId"], found["allowElectMaster"])
+    assert (0, 2) == (found["copies"], found["wantedCopies"])
+    assert 3 == (await _json("setCopies", *at, *name, "3"))["copies"]
+    found = await _json("describeBrokerSet", *at, *name)
+    assert (3, 3) == (found["copies"], found["wantedCopies"])
     assert (await _json("readmitBroker", *at, *name, "-b", "2"))["readmitted"]
     line = await _line("electMaster", *at, *name, "-c", "cluster", "-b", "2")
     assert "leads too short a time" in line
@@ -410,7 +414,16 @@ def test_pystores_own_commands_are_refused_by_rocketmq() -> None:
         (["cleanBrokerMetadata", "-a", "127.0.0.1:1", "-bn", "s"], 2, "-c NAME"),
         (["changeBroker", "-a", "127.0.0.1:1", "-bn", "s", "-b", "1"], 2, "--learner"),
         (["changeElections", "-a", "127.0.0.1:1", "-bn", "s"], 2, "--preferred"),
+        (["setCopies", "-a", "127.0.0.1:1", "-bn", "s", "65"], 2, "range 0<=x<=64"),
         (["getBrokerEpoch", "-n", "127.0.0.1:1"], 2, "-b NAME"),
+        (["addBroker", "-c", "h:1"], 2, "give the settings: -b PATH on the host"),
+        (["addBroker", "-c", "h", "-b", "p"], 2, "-c"),
+        (
+            ["removeBroker", "-c", "h:1", "-b", "c:b"],
+            2,
+            "'c:b': expected CLUSTER:NAME:ID",
+        ),
+        (["removeBroker", "-c", "127.0.0.1:1", "-b", "c:b:1"], 3, "cannot be reached"),
     ],
 )
 def test_invalid_usage_is_a_one_line_error(
@@ -428,7 +441,7 @@ def test_every_command_shows_an_example() -> None:
     names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
     commands = [line.split()[0] for line in names.strip().splitlines()]
 
-    assert 20 == len(commands)
+    assert 25 == len(commands)
     for name in commands:
         start = "newKey" if name == "user" else "-"
         text = run("admin", name, "--help").stdout.replace("\n   ", "")

@@ -31,7 +31,8 @@ def test_a_list_without_an_address_is_wrong_usage_of_each_command() -> None:
     """As from a variable of the shell that is not set: nothing is asked, nor done."""
     names = run("admin", "--help").stdout.split("Commands:")[1].split("Example")[0]
     for name in (line.split()[0] for line in names.strip().splitlines()):
-        option = "-n" if name == "getBrokerEpoch" else "-a"
+        others = {"getBrokerEpoch": "-n", "addBroker": "-c", "removeBroker": "-c"}
+        option = others.get(name, "-a")
         words = ("user", "list") if name == "user" else (name,)
         for value in ("", " ; "):
             result = run("admin", *words, option, value)

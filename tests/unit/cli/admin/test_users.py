@@ -77,6 +77,34 @@ def test_a_cluster_is_switched_to_enforcing_by_commands_alone(tmp_path: Path) ->
     assert not any(one in "".join(controller.said) for one in secrets)
 
 
+def test_a_rotation_goes_on_under_the_next_controller(tmp_path: Path) -> None:
+    """
+    The first one is killed while the user has two secrets.
+    """
+    key, file = key_file(tmp_path), tmp_path / "controller.toml"
+    file.write_text(f'keyFile = "{key}"\n')
+    old, new = tmp_path / "old.yml", tmp_path / "new.yml"
+    words = ("-c", file, "--store", tmp_path / "records")
+    keys = ("--key-file", key)
+    with ControllerProcess(*words) as first, ControllerProcess(*words) as second:
+        at = ("-a", first.address)
+        first.await_lead()
+        add = ("add", "alice", "--role=operator", "--out", old)
+        assert 0 == run("admin", "user", *add, *keys, *at).exit_code
+        mode = ("-k", "authentication", "-v", "enforcing")
+        assert 0 == run("admin", "updateControllerConfig", *mode, *at).exit_code
+        before, after = (("admin", "--credentials", one, "user") for one in (old, new))
+        rotate = ("rotate", "alice", "--out", new)
+        assert 0 == run(*before, *rotate, *keys, *at).exit_code
+        first.kill()
+        second.wait_for("this controller leads")
+
+        at = ("-a", second.address)
+        assert [0, 0] == [run(*one, "list", *at).exit_code for one in (before, after)]
+        assert 0 == run(*after, "retire", "alice", *keys, *at).exit_code
+        assert [3, 0] == [run(*one, "list", *at).exit_code for one in (before, after)]
+
+
 @pytest.mark.parametrize("options", [(), ("--out", "a", "--from", "b")])
 def test_a_secret_is_made_or_given(tmp_path: Path, options: tuple[str, ...]) -> None:
     """
@@ -156,5 +184,7 @@ def test_commands_speak_tls_to_a_controller_that_takes_nothing_else(
         stranger = run("admin", "--tls-authorities", other.path, *show)
         assert 3 == stranger.exit_code
         assert "its certificate is refused" in stranger.stderr
-        assert 3 == run("admin", *show).exit_code
-    assert any("127.0.0.1 refused: no TLS" in one for one in controller.said)
+        plain = run("admin", *show)
+        assert 3 == plain.exit_code
+        assert "if it takes TLS only, give --tls-authorities" in plain.stderr
+    assert any("127.0.0.1 refused: it does not speak" in one for one in controller.said)

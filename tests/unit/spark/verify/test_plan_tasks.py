@@ -18,11 +18,8 @@ from pystore.epochs.table import EpochTable
 from pystore.fs.layout import EPOCH_FILE
 from pystore.message.message import Message
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.plan import (
-    plan_store,
-    plan_tasks,
-    sample_blocks,
-)
+from pystore.segments.sampling import sample_blocks
+from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.task import SegmentTask
 from pystore.store.commit_log import CommitLog
 from pystore.store.sealer import seal_next
