@@ -15,7 +15,17 @@ from child import Child
 from contest import Contender, Timed
 from machine import warm_cache
 
-__all__ = ["BLOCK", "Backlog", "bare_link", "catch_up", "make_backlog"]
+from pystore.segments.store_copy import StoreCopy
+
+__all__ = [
+    "BLOCK",
+    "Backlog",
+    "bare_link",
+    "catch_up",
+    "full_segments",
+    "make_backlog",
+    "serving",
+]
 
 BLOCK = 256 << 10
 """The longest block in a frame, unless a bench passes another one."""
@@ -53,9 +63,39 @@ def make_backlog(root: Path, size_bytes: int, segment: int) -> Backlog:
     return Backlog(root, segment, end_offset)
 
 
-def bare_link(folder: Callable[[], Path], backlog: Backlog, piece: int) -> Contender:
+def full_segments(root: Path) -> Backlog:
     """
-    Timed: the same bytes by ``sendfile``, ``recv`` and ``pwrite`` of a piece each.
+    The full segments of a closed store; their end is 0 if there are none.
+    """
+    facts = StoreCopy(root).facts
+    full = facts.bases()
+    end = full[-1] + facts.segment_size if full else 0
+    return Backlog(root, facts.segment_size, end)
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[str]:
+    """
+    A process that serves the segments of a store to repairs; yields its address.
+    """
+    command = [sys.executable, "-m", "pystore", "recovery", "serve", str(root)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        yield child.stdout.readline().split()[-1]
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+def bare_link(
+    folder: Callable[[], Path], backlog: Backlog, piece: int, *, is_synced: bool = False
+) -> Contender:
+    """
+    Timed: the same bytes by ``sendfile``, ``recv`` and ``pwrite`` of a piece each, and
+    if wanted ``fdatasync`` of each file.
     """
 
     @contextmanager
@@ -64,6 +104,7 @@ def bare_link(folder: Callable[[], Path], backlog: Backlog, piece: int) -> Conte
         command = [sys.executable, str(program), str(folder())]
         command += map(str, (piece, backlog.segment, backlog.end_offset))
         command.append(str(backlog.root / "commitlog"))
+        command += ["sync"] * is_synced
         yield lambda: float(subprocess.check_output(command, text=True))
 
     return contend

@@ -2,9 +2,9 @@
 The limit of a catch-up: ``sendfile``, ``recv``, ``pwrite``, and nothing else; over TLS
 ``sendall`` from a mapping of the file.
 
-Usage: bare_link.py NEW_FOLDER PIECE_BYTES SEGMENT END_OFFSET COMMITLOG; prints the
-seconds from the connection to the last write. Files are allocated as a store's are,
-and not synced.
+Usage: bare_link.py NEW_FOLDER PIECE_BYTES SEGMENT END_OFFSET COMMITLOG [sync]; prints
+the seconds from the connection to the last write. Files are allocated as a store's are,
+and not synced; with ``sync`` each one is, when it is whole.
 """
 
 from __future__ import annotations
@@ -54,7 +54,13 @@ def _send_encrypted(
 
 
 def _receive(
-    connected: socket.socket, folder: Path, piece: int, segment: int, end: int
+    connected: socket.socket,
+    folder: Path,
+    piece: int,
+    segment: int,
+    end: int,
+    *,
+    is_synced: bool,
 ) -> None:
     buffer = memoryview(bytearray(piece))
     for base in range(0, end, segment):
@@ -66,6 +72,8 @@ def _receive(
             if not found:
                 raise EOFError(f"{base + at} of {end} bytes")
             at += os.pwrite(file, buffer[:found], at)
+        if is_synced:
+            os.fdatasync(file)
         os.close(file)
 
 
@@ -73,7 +81,9 @@ def main() -> None:
     """
     Sends in a process of its own, receives in this one.
     """
-    folder, piece, segment, end = Path(sys.argv[1]), *map(int, sys.argv[2:5])
+    folder, sizes = Path(sys.argv[1]), tuple(map(int, sys.argv[2:5]))
+    piece, _, end = sizes
+    is_synced = sys.argv[6:] == ["sync"]
     # Before the fork: an error ends both.
     server, client = server_tls(), client_tls()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -92,11 +102,11 @@ def main() -> None:
         start = time.perf_counter()
         with socket.create_connection(address) as connected:
             if client is None:
-                _receive(connected, folder, piece, segment, end)
+                _receive(connected, folder, *sizes, is_synced=is_synced)
             else:
                 context = client.context()
                 secured = context.wrap_socket(connected, server_hostname=address[0])
-                _receive(secured, folder, piece, segment, end)
+                _receive(secured, folder, *sizes, is_synced=is_synced)
                 secured.unwrap()
         taken = time.perf_counter() - start
         os.waitpid(sender, 0)

@@ -88,17 +88,18 @@ class Controller:
 
 
 @contextmanager
-def controller(store: Path) -> Iterator[Controller]:
+def controller(store: Path, *words: str | Path) -> Iterator[Controller]:
     """
     Runs ``pystore controller`` with default settings over LMDB on a free port. It
     listens when the block begins, but may not lead yet.
 
     Args:
         store: directory of its records.
+        *words: more of the command line.
     """
     command = [sys.executable, "-m", "pystore", "controller"]
     process = subprocess.Popen(
-        [*command, "--store", str(store), "--listen", "127.0.0.1:0"],
+        [*command, "--store", str(store), "--listen", "127.0.0.1:0", *map(str, words)],
         env=os.environ | {"PYTHONPATH": ":".join(filter(None, sys.path))},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

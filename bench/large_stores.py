@@ -17,9 +17,10 @@ from machine import warm_cache
 from writers import WAYS
 
 from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
 from pystore.store.store import Store
 
-__all__ = ["Stores", "sparse_store"]
+__all__ = ["QUEUE_FILE_BYTES", "Stores", "sparse_store"]
 
 QUEUE_FILE_BYTES = 6_000_000
 """RocketMQ's default."""
@@ -73,6 +74,19 @@ class Stores:
         shutil.copytree(self.closed, root)
         with Store(root, queue_file_bytes=QUEUE_FILE_BYTES):
             pass
+        return root
+
+    @cached_property
+    def sealed(self) -> Path:
+        """
+        A copy of the closed store that has consume queues, and whose full segments are
+        sealed.
+        """
+        root = self.root / "sealed"
+        shutil.copytree(self.closed, root)
+        with Store(root, queue_file_bytes=QUEUE_FILE_BYTES) as store:
+            while seal_next(store.log.writer):
+                pass
         return root
 
     def segments(self, root: Path) -> list[Path]:

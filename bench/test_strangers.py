@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +20,7 @@ from child import Child
 from contest import Figure
 from controllers import Controller, controller
 from machine import load
+from peer_thread import LEADS_S, peer_thread
 from table import Table
 
 from pystore.remoting.client import RemotingClient
@@ -38,7 +39,6 @@ VISIT_S = 60.0
 KINDS = ("connections", "names", "half frames", "large requests")
 _EVERY_S = 0.1
 _SET = "known"
-_LEADS_S = 60.0
 _ANSWER_MS = 60_000
 _MIB = 2**20
 
@@ -59,65 +59,41 @@ class _Commits:
 
     def __init__(self, one: Controller) -> None:
         self._one = one
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-        self.begun = threading.Event()
-        self.error: BaseException | None = None
+        self._number = 0
         self.latencies: list[float] = []
         self.waits: list[float] = []
         self.late: list[float] = []
         self.memory: list[int] = []
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """
         Changes it as long as the block runs.
         """
-        self._thread.start()
-        try:
-            assert self.begun.wait(_LEADS_S), self.error
-            yield
-        finally:
-            self._over.set()
-            self._thread.join()
-        if self.error is not None:
-            raise self.error
-
-    async def _run(self) -> None:
-        try:
-            async with RemotingClient() as client:
-                await self._register(client)
-                self.begun.set()
-                await self._change(client)
-        except BaseException as error:
-            # Any error: the thread of the bench raises it.
-            self.error = error
+        return peer_thread(self._register, self._change)
 
     async def _register(self, client: RemotingClient) -> None:
         header = ApplyBrokerIdRequest("cluster", _SET, 1, "127.0.0.1:1;1")
-        end_s = time.monotonic() + _LEADS_S
+        end_s = time.monotonic() + LEADS_S
         while await self._ask(client, RequestCode.CONTROLLER_APPLY_BROKER_ID, header):
             # It does not lead yet.
             assert time.monotonic() < end_s
             await asyncio.sleep(_EVERY_S)
 
     async def _change(self, client: RemotingClient) -> None:
-        number = 0
-        while not self._over.is_set():
-            number += 1
-            header = ChangeBrokerRequest(_SET, 1, "cluster", priority=number)
-            before, begun_s = self._one.waits_s(), time.perf_counter()
-            code = await self._ask(client, RequestCode.CHANGE_BROKER, header)
-            taken_s = time.perf_counter() - begun_s
-            assert not code, code
-            self.latencies.append(taken_s)
-            waits = self._one.waits_s()
-            self.waits.append(max(waits[one] - before.get(one, 0.0) for one in waits))
-            self.memory.append(self._one.resident_bytes())
-            pause_s = max(0.0, _EVERY_S - taken_s)
-            begun_s = time.perf_counter()
-            await asyncio.sleep(pause_s)
-            self.late.append(time.perf_counter() - begun_s - pause_s)
+        self._number += 1
+        header = ChangeBrokerRequest(_SET, 1, "cluster", priority=self._number)
+        before, begun_s = self._one.waits_s(), time.perf_counter()
+        code = await self._ask(client, RequestCode.CHANGE_BROKER, header)
+        taken_s = time.perf_counter() - begun_s
+        assert not code, code
+        self.latencies.append(taken_s)
+        waits = self._one.waits_s()
+        self.waits.append(max(waits[one] - before.get(one, 0.0) for one in waits))
+        self.memory.append(self._one.resident_bytes())
+        pause_s = max(0.0, _EVERY_S - taken_s)
+        begun_s = time.perf_counter()
+        await asyncio.sleep(pause_s)
+        self.late.append(time.perf_counter() - begun_s - pause_s)
 
     async def _ask(
         self, client: RemotingClient, code: int, header: DataclassInstance
