@@ -5,6 +5,7 @@ machine of its own.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from pathlib import Path
@@ -16,14 +17,16 @@ from chaos.wall_clocks import WallClocks
 from lib.broker_process import BrokerProcess, node_text
 from lib.command_line import PYSTORE
 from lib.controller.controller_process import ControllerProcess
+from lib.recovery_process import RecoveryProcess
 from lib.remoting.zookeeper_server import ZookeeperServer
 
 from pystore.broker.control_client import ControlClient
 from pystore.errors import PystoreError
 
-__all__ = ["BROKERS", "CLONE", "LEASE_MS", "SEGMENT", "ChaosSet"]
+__all__ = ["BROKERS", "CLONE", "LEASE_MS", "RECOVERIES", "SEGMENT", "ChaosSet"]
 
 BROKERS = ("b1", "b2", "b3")
+RECOVERIES = ("r1", "r2")
 CLONE = "b4"
 """Where a copy of a broker's disk may run."""
 LEASE_MS = 3_000
@@ -45,6 +48,7 @@ class ChaosSet:
         controllers: how many; more than one share a ZooKeeper.
         min_in_sync: copies that `all` needs.
         retains: whether old segments are deleted.
+        recovers: whether AutoRecovery runs, on two machines.
 
     Attributes:
         network: of all machines.
@@ -55,13 +59,21 @@ class ChaosSet:
     """
 
     def __init__(
-        self, folder: Path, controllers: int, min_in_sync: int, *, retains: bool
+        self,
+        folder: Path,
+        controllers: int,
+        min_in_sync: int,
+        *,
+        retains: bool,
+        recovers: bool = False,
     ) -> None:
         self._folder = folder.absolute()
         self.min_in_sync = min_in_sync
         self._retains = retains
         self.controllers = tuple(f"c{one + 1}" for one in range(controllers))
-        names = [*BROKERS, CLONE, *self.controllers]
+        names = [*BROKERS, CLONE, *self.controllers, *(RECOVERIES if recovers else ())]
+        self._recovers = recovers
+        self._recoveries: dict[str, RecoveryProcess] = {}
         self.network = Network(names + (["z1"] if controllers > 1 else []))
         self.clocks = WallClocks(self._folder)
         self.brokers: dict[str, BrokerProcess] = {}
@@ -86,6 +98,8 @@ class ChaosSet:
     ) -> None:
         for broker in self.brokers.values():
             broker.kill()
+        for recovery in self._recoveries.values():
+            recovery.kill()
         for controller in self._running.values():
             if controller.child.poll() is None:
                 controller.kill()
@@ -113,6 +127,8 @@ class ChaosSet:
             self.network.machines[name].names(self._hosts(name), resolver)
         for name in BROKERS:
             self.start_broker(name)
+        for name in RECOVERIES if self._recovers else ():
+            self.start_recovery(name)
 
     def start_broker(self, name: str) -> None:
         """
@@ -165,6 +181,61 @@ class ChaosSet:
         return self.network.machines[name].seen(self._disk(name) / "store")
 
     # -- processes -------------------------------------------------------------
+
+    @property
+    def records(self) -> tuple[str, str]:
+        """
+        The option that names the record store to `pystore recovery`.
+        """
+        if self._zookeeper is not None:
+            return "--records", self._zookeeper.hosts
+        return "--records", str(self._folder / self.controllers[0])
+
+    def start_recovery(self, name: str) -> None:
+        """
+        Starts a candidate for the Auditor with a worker, in place of one that runs.
+        """
+        if name in self._recoveries:
+            self._recoveries[name].kill()
+        self._recoveries[name] = RecoveryProcess(
+            ";".join(self.address(one) for one in self.controllers),
+            *self.records,
+            said=self._folder / f"{name}.log",
+            before=self.network.machines[name].inside,
+        )
+
+    def kill_recovery(self, name: str) -> None:
+        """
+        Kills it; `start_recovery` starts it again.
+        """
+        self._recoveries[name].kill()
+
+    def ask_recovery(self, *words: str) -> str:
+        """
+        An operator asks AutoRecovery; returns what is printed.
+        """
+        inside = self.network.machines[RECOVERIES[0]].inside
+        done = subprocess.run(
+            [*inside, *PYSTORE, "recovery", *words, *self.records],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_ORDER_S,
+        )
+        assert done.returncode in (0, 1), f"{words}: {done.stderr}"
+        return done.stdout
+
+    def await_repaired(self, patience_s: float) -> None:
+        """
+        Waits until no segment lacks a good copy.
+
+        Raises:
+            AssertionError: some do, in time.
+        """
+        end_s = time.monotonic() + patience_s
+        while left := json.loads(self.ask_recovery("list", "--json"))["segments"]:
+            assert time.monotonic() < end_s, f"in the queue: {left}"
+            time.sleep(_STATUS_S)
 
     def start_controller(self, name: str) -> None:
         """

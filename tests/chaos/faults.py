@@ -145,8 +145,13 @@ class Surroundings:
         """
         found = self.brokers.statuses()
         begin = found.get(name, {}).get("minOffset")
-        told = [one["syncStateSet"] for one in found.values()]
-        members: list[int] = max(told, key=len, default=[])  # none: all are dead
+        # A deposed master may still tell an older set, with itself in it.
+        told = [
+            (one["masterEpoch"], one["syncStateSetEpoch"], one["syncStateSet"])
+            for one in found.values()
+            if one["masterEpoch"] is not None  # it is registered
+        ]
+        *_, members = max(told, default=(0, 0, ()))  # none: all are dead
         others = [
             one
             for other, one in found.items()

@@ -2,6 +2,7 @@
 Real brokers under real controllers, with faults, and their history checked offline.
 
     python tests/chaos/run.py --rounds 2 [--seconds 75] [--seed 7] [--only NAME]
+        [--recovery]
 
 Each round has a folder of its own below ``build/chaos``, with the history, the lines of
 all processes, and what was violated. Exit codes: 0 all held, 1 something did not, 2
@@ -30,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from chaos.broker_set import BROKERS, ChaosSet  # noqa: E402
 from chaos.checker import Final, Record, violations  # noqa: E402
+from chaos.damages import DAMAGES, RECOVERY_FAULTS  # noqa: E402
 from chaos.faults import (  # noqa: E402
     DESTRUCTIVE,
     FAULTS,
@@ -49,6 +51,7 @@ _QUIET_S = 1.0
 _SHOWN = 20
 _PAIRS, _WHOLE = 0.4, 0.5
 _RETAINING = 0.5
+_HARMFUL = DESTRUCTIVE | frozenset(DAMAGES)
 
 
 def main() -> int:
@@ -60,6 +63,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=75, help="of each round")
     parser.add_argument("--controllers", type=int, help="by default 1 and 3 by turns")
+    parser.add_argument(
+        "--recovery", action="store_true", help="with AutoRecovery, and damage"
+    )
     parser.add_argument("--only", action="append", help="a fault; of these by chance")
     asked = parser.parse_args()
     lacking = missing()
@@ -73,7 +79,13 @@ def main() -> int:
     failed = 0
     for number in range(asked.rounds):
         controllers = asked.controllers or usual[number % len(usual)]
-        setting = Setting(first + number, controllers, asked.seconds, asked.only or [])
+        setting = Setting(
+            first + number,
+            controllers,
+            asked.seconds,
+            asked.only or [],
+            asked.recovery,
+        )
         failed += bool(_round(setting))
     print(f"{failed} of {asked.rounds} rounds failed", flush=True)
     return 1 if failed else 0
@@ -89,12 +101,14 @@ class Setting:
         controllers: how many.
         seconds: with faults.
         only: names of faults; empty: all.
+        recovers: AutoRecovery runs, and repairs damage.
     """
 
     seed: int
     controllers: int
     seconds: float
     only: list[str]
+    recovers: bool
 
 
 def _round(setting: Setting) -> list[str]:
@@ -115,7 +129,8 @@ def _round(setting: Setting) -> list[str]:
         print(
             f"{len(found)} violations; history and logs: {folder}\n    again: "
             f"{sys.executable} tests/chaos/run.py --seed {setting.seed} --seconds "
-            f"{setting.seconds} --controllers {setting.controllers} {words}",
+            f"{setting.seconds} --controllers {setting.controllers} {words}"
+            f"{' --recovery' if setting.recovers else ''}",
             flush=True,
         )
     return found
@@ -128,7 +143,11 @@ def run(folder: Path, setting: Setting) -> list[str]:
     draw = random.Random(setting.seed)
     faults = [
         one
-        for one in (*FAULTS, *(LOSING if setting.only else ()))
+        for one in (
+            *FAULTS,
+            *(RECOVERY_FAULTS if setting.recovers else ()),
+            *(LOSING if setting.only else ()),
+        )
         if (not setting.only or one.__name__ in setting.only)
         and (one is not zookeeper_is_paused or setting.controllers > 1)
     ]
@@ -136,7 +155,13 @@ def run(folder: Path, setting: Setting) -> list[str]:
     how = "deleted" if retains else "kept"
     print(f"`all` needs {minimum} copies, old segments are {how}")
     with (
-        ChaosSet(folder, setting.controllers, minimum, retains=retains) as brokers,
+        ChaosSet(
+            folder,
+            setting.controllers,
+            minimum,
+            retains=retains,
+            recovers=setting.recovers,
+        ) as brokers,
         History(folder / "history.jsonl") as history,
     ):
         try:
@@ -150,12 +175,14 @@ def run(folder: Path, setting: Setting) -> list[str]:
                 while time.monotonic() < end_s:
                     _await_acks(brokers, history)
                     chosen = _chosen(faults, draw)
-                    if DESTRUCTIVE.intersection(chosen) or draw.random() < _WHOLE:
+                    if _HARMFUL.intersection(chosen) or draw.random() < _WHOLE:
                         brokers.await_complete(PATIENCE_S)
                     _cause(chosen, around, history)
                     workload.check()
                 brokers.await_complete(PATIENCE_S)
                 _await_acks(brokers, history)
+                if setting.recovers:
+                    brokers.await_repaired(PATIENCE_S)
                 workload.stop_writing()
                 brokers.await_level(PATIENCE_S)
                 time.sleep(_QUIET_S)
@@ -178,7 +205,7 @@ def _chosen(faults: list[Fault], draw: random.Random) -> list[Fault]:
     count = 2 if len(faults) > 1 and draw.random() < _PAIRS else 1
     while True:
         chosen = draw.sample(faults, count)
-        if len(DESTRUCTIVE.intersection(chosen)) <= 1:
+        if len(_HARMFUL.intersection(chosen)) <= 1:
             return chosen
 
 

@@ -193,6 +193,34 @@ def test_a_new_slave_may_begin_with_the_last_file(
         assert (last - 1) // SEGMENT * SEGMENT == first > stage.log.min_offset
 
 
+def test_a_late_replica_behind_a_legacy_link_is_no_member_and_a_whole_one_is(
+    tmp_path: Path,
+) -> None:
+    """
+    No controller hears on such a link where a log begins, so it would elect the late
+    one (B11): also when its store begins late from an earlier link.
+    """
+    late, wishes = tmp_path / "late", ("--protocol", "legacy")
+    with MasterStage(tmp_path / "master", lease_ms=lambda: 2**62) as stage:
+        fill(stage.log, BEFORE)
+        at = stage.service.address
+        last = "--sync-from-last-file"
+        with ReplicaProcess(at, late, 2, "b", *wishes, last):
+            stage.wait_for_ack(stage.log.end_offset)
+        assert ends_of(late)[0] > stage.log.min_offset
+        fill(stage.log, 100)
+        with ReplicaProcess(at, late, 2, "b", *wishes):
+            stage.wait_for_ack(stage.log.end_offset)
+            with ReplicaProcess(at, tmp_path / "whole", 3, "b", *wishes):
+                stage.controller.wait_for({1, 3})
+                end = stage.log.append(message(1)).end
+                settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
+                assert {1, 3} == settled.received_by
+        asked = {one.broker_id for it in stage.controller.asked for one in it.members}
+
+    assert {1, 3} == asked
+
+
 @pytest.mark.slow
 def test_a_learner_begins_anew_and_is_never_waited_for(
     stage: MasterStage, root: Path

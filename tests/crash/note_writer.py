@@ -19,11 +19,21 @@ import numpy as np
 from pystore.bindings.ffi import POSITION_DTYPE
 from pystore.core.options import AckName
 from pystore.core.results import Appended
+from pystore.epochs.table import EpochTable
 from pystore.message.columns import gather_columns
 from pystore.message.message import Message
 from pystore.metastore.schema import BOUNDS, CUT, IDENTITY, INCARNATION
+from pystore.seals import block_digest
 from pystore.store.commit_log import CommitLog
 from pystore.store.cut import begin_at
+from pystore.store.mend import (
+    GoodBlock,
+    PulledSegment,
+    install_before,
+    install_within,
+    patch,
+    pulled_path,
+)
 from pystore.store.retention import Retention
 from pystore.store.store import Store
 
@@ -222,3 +232,25 @@ class NoteWriter:
         self.begin("delete")
         self.store.retain(Retention(None, total_bytes_max), 0)
         self.done("delete")
+
+    def install_before(self, base: int, data: bytes, epochs: EpochTable) -> None:
+        """A segment of another copy becomes the first one."""
+        assert self.store is not None
+        self.begin("install")
+        pulled_path(self.root, base).write_bytes(data)
+        pulled = PulledSegment(base, epochs)
+        install_before(self.log.writer, self.store.queues, pulled)
+        self.done("install")
+
+    def install_within(self, base: int, data: bytes) -> None:
+        """A segment of another copy replaces a damaged one."""
+        self.begin("install")
+        pulled_path(self.root, base).write_bytes(data)
+        install_within(self.log.writer, base)
+        self.done("install")
+
+    def patch(self, base: int, data: bytes) -> None:
+        """A segment gets the bytes of another copy in place."""
+        self.begin("patch")
+        patch(self.log.writer, [GoodBlock(base, data, block_digest([data]))])
+        self.done("patch")

@@ -22,6 +22,8 @@ WORKLOADS = [
     ("segments", "retention"),
     ("queues", "queues"),
     ("segments", "seal"),
+    ("queues", "fill"),
+    ("segments", "mend"),
     ("some", "threads"),
     ("some", "slave"),
     ("some", "resync"),

@@ -205,6 +205,38 @@ def seal(writer: NoteWriter) -> None:
         writer.keep()
 
 
+def fill(writer: NoteWriter) -> None:
+    """A log that began late is filled downwards, while appends go on."""
+    store = writer.open_store()
+    writer.begin_epoch(5)
+    writer.append_columns(36, size=900)
+    writer.sync()
+    writer.keep()
+    folder = writer.root / "commitlog"
+    copies = {int(path.name): path.read_bytes() for path in folder.iterdir()}
+    epochs = writer.log.epochs
+    writer.retain(SEGMENT_SIZE)
+    missing = [base for base in sorted(copies) if base < writer.log.min_offset]
+    assert len(missing) > 1
+    for base in reversed(missing):
+        writer.install_before(base, copies[base], epochs)
+        writer.append(2, ack="leader-synced")
+    assert epochs == store.log.epochs
+    writer.close()
+
+
+def mend(writer: NoteWriter) -> None:
+    """A segment is patched in place, and another one replaced."""
+    writer.open()
+    folder = writer.root / "commitlog"
+    copies = {int(path.name): path.read_bytes() for path in folder.iterdir()}
+    writer.patch(SEGMENT_SIZE, copies[SEGMENT_SIZE])
+    writer.append(2, ack="leader-synced")
+    writer.install_within(0, copies[0])
+    writer.append(2)
+    writer.close()
+
+
 def threads(writer: NoteWriter) -> None:
     """Appends of several threads, synced together."""
     writer.open()

@@ -50,39 +50,60 @@ def missing_tools() -> list[str]:
     return [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
 
 
-def target_of(version: str) -> Path:
+def target_of(version: str, *, processes: bool = True) -> Path:
     """
-    Returns the folder of the jars and classes of a version.
+    Returns the folder of the jars and classes of a version: of its processes, or of its
+    store classes alone. Each has the jars that Maven chooses for it, and these differ.
     """
-    return TARGET if version == DEFAULT_VERSION else TARGET / version
+    whole = TARGET if version == DEFAULT_VERSION else TARGET / version
+    return whole if processes or version == DEFAULT_VERSION else whole / "store"
 
 
-def fetch(version: str = DEFAULT_VERSION, timeout_s: float = 300) -> None:
+def fetch(
+    version: str = DEFAULT_VERSION,
+    timeout_s: float = 300,
+    *,
+    processes: bool = False,
+) -> None:
     """
-    Fetches the jars and compiles the tool, once for all processes of the tests. Of
-    another than the default version, only the store classes.
+    Fetches the jars and compiles the tools, once for all processes of the tests.
+
+    Args:
+        version: of RocketMQ.
+        timeout_s: for Maven and the compiler.
+        processes: what the processes need, as always of the default version; otherwise
+            only the store classes.
 
     Raises:
         subprocess.CalledProcessError: Maven or the compiler failed.
     """
-    target, is_default = target_of(version), version == DEFAULT_VERSION
-    tool = target / "classes" / "StoreTool.class"
-    names = [path.name for path in RIG.glob("src/*.java")]
-    used = names if is_default else _STORE_SOURCES
-    sources = [*(RIG / "src" / name for name in used), RIG / "pom.xml"]
+    target = target_of(version, processes=processes)
+    is_whole = target == target_of(version)
+    every = tuple(path.name for path in RIG.glob("src/*.java"))
+    sources = [RIG / "src" / name for name in (every if is_whole else _STORE_SOURCES)]
     target.mkdir(parents=True, exist_ok=True)
     with (target / "fetch.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if tool.exists() and all(
-            tool.stat().st_mtime > source.stat().st_mtime for source in sources
-        ):
+        if all(_is_compiled(source, target) for source in sources):
             return
         subprocess.run(
-            [RIG / "rig", "fetch", *([] if is_default else ["--store-only"])],
+            [RIG / "rig", "fetch", *([] if is_whole else ["--store-only"])],
             check=True,
             timeout=timeout_s,
             env=os.environ | {"RIG_VERSION": version},
         )
+
+
+def _is_compiled(source: Path, target: Path) -> bool:
+    """
+    Returns whether its class is newer than it and the list of jars. The jars came
+    before each class.
+    """
+    made = target / "classes" / f"{source.stem}.class"
+    if not made.exists():
+        return False
+    made_s = made.stat().st_mtime
+    return all(made_s > one.stat().st_mtime for one in (source, RIG / "pom.xml"))
 
 
 @dataclass(frozen=True)
@@ -249,7 +270,7 @@ def java_command(main: str, version: str = DEFAULT_VERSION) -> list[str]:
     """
     Returns the command that runs a class of these tests with RocketMQ's classes.
     """
-    target = target_of(version)
+    target = target_of(version, processes=f"{main}.java" not in _STORE_SOURCES)
     opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
     return [
         "java",

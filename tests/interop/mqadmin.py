@@ -9,7 +9,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from interop.jvm import java_command
+from interop.jvm import DEFAULT_VERSION, java_command
 
 __all__ = ["MqAdmin"]
 
@@ -22,9 +22,16 @@ class MqAdmin:
         home: RocketMQ's home, whose ``conf/tools.yml`` has the credentials; ``None``:
             nothing is signed.
         options: of Java.
+        version: of RocketMQ; it was fetched with its processes.
     """
 
-    def __init__(self, home: Path | None = None, options: str = "") -> None:
+    def __init__(
+        self,
+        home: Path | None = None,
+        options: str = "",
+        version: str = DEFAULT_VERSION,
+    ) -> None:
+        self._command = java_command("AdminTool", version)
         self._process: subprocess.Popen[str] | None = None
         given = {"ROCKETMQ_HOME": str(home or ""), "JAVA_TOOL_OPTIONS": options}
         self._environment = os.environ | given
@@ -34,7 +41,7 @@ class MqAdmin:
         Returns the output of a command.
         """
         process = self._process = self._process or subprocess.Popen(
-            java_command("AdminTool"),
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

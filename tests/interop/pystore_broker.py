@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lib.store.stores import message
 
+from pystore.access.signer import RequestSigner
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
 from pystore.errors import FencedError
@@ -25,6 +29,8 @@ from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
+from pystore.net.networks import parse_networks
+from pystore.remoting.signature import Credentials
 
 BEAT_MS = 100
 ACK_MS = 60_000
@@ -47,6 +53,9 @@ class Setting:
         name_server: the address of the name server.
         store: the directory of the store.
         segment_size: in bytes.
+        user: as which it signs; empty: it has no credentials.
+        secret: of the user.
+        ha_unproven: the addresses of slaves that may go without proofs.
     """
 
     cluster: str
@@ -56,23 +65,32 @@ class Setting:
     name_server: str
     store: str
     segment_size: int
+    user: str = ""
+    secret: str = ""
+    ha_unproven: str = ""
 
 
 class PystoreBroker:
     """
     The process; the constructor returns when the broker is master.
+
+    Args:
+        setting: its configuration.
+        log: the file of what it says; ``None``: standard error has it.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, log: Path | None = None) -> None:
         words = [sys.executable, __file__, json.dumps(asdict(setting))]
         tests = str(Path(__file__).parents[1])
-        self._process = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": tests},
-            text=True,
-        )
+        with nullcontext() if log is None else log.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=os.environ | {"PYTHONPATH": tests},
+                text=True,
+            )
         self.standing()
 
     def append(self, count: int, first: int, ack: Ack = Ack.ALL) -> Json:
@@ -170,7 +188,13 @@ def _report(line: object) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _own_keys(setting: Setting) -> Callable[[], Credentials] | None:
+    own = Credentials(setting.user, setting.secret) if setting.user else None
+    return None if own is None else lambda: own
+
+
 async def _main(setting: Setting) -> None:
+    keys = _own_keys(setting)
     config = NodeConfig(
         setting.cluster,
         setting.broker,
@@ -182,6 +206,9 @@ async def _main(setting: Setting) -> None:
         heartbeat_ms=BEAT_MS,
         poll_ms=BEAT_MS,
         route_ms=BEAT_MS,
+        credentials=keys,
+        signs=None if keys is None else RequestSigner(keys).sign,
+        ha_unproven=parse_networks(setting.ha_unproven, "haUnproven"),
     )
     async with BrokerNode(config, _report, segment_size=setting.segment_size) as node:
         replica = await node.registered()
@@ -193,4 +220,5 @@ async def _main(setting: Setting) -> None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(format="%(message)s")
     asyncio.run(_main(Setting(**json.loads(sys.argv[1]))))

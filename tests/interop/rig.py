@@ -12,8 +12,9 @@ import random
 import socket
 import subprocess
 from pathlib import Path
+from typing import IO
 
-from interop.jvm import RIG
+from interop.jvm import DEFAULT_VERSION, RIG
 
 __all__ = ["READY_S", "Rig", "free_ports"]
 
@@ -28,11 +29,15 @@ class Rig:
     Args:
         folder: the working directory of the processes, with their recorded ids.
         options: of Java, for all of them.
+        version: of RocketMQ; it was fetched with its processes.
     """
 
-    def __init__(self, folder: Path, options: str = "") -> None:
+    def __init__(
+        self, folder: Path, options: str = "", version: str = DEFAULT_VERSION
+    ) -> None:
         self._folder = folder
-        given = {"RIG_REGISTRY": str(folder / "registry")}
+        registry = str(folder / "registry")
+        given = {"RIG_REGISTRY": registry, "RIG_VERSION": version}
         self._environment = os.environ | given | {"JAVA_TOOL_OPTIONS": options}
 
     def start(self, kind: str, port: int, *words: str) -> None:
@@ -53,12 +58,19 @@ class Rig:
             # It may hang; a process that has ended is not touched.
             command.kill()
 
-    def begin(self, *words: str | Path) -> subprocess.Popen[bytes]:
+    def begin(
+        self, *words: str | Path, output: IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
         """
-        Starts a command.
+        Starts a command; what it prints goes to a file if there is one.
         """
         limit = ("--timeout", str(READY_S)) if words[0] in _WAITING else ()
-        return subprocess.Popen([RIG / "rig", *words, *limit], env=self._environment)
+        return subprocess.Popen(
+            [RIG / "rig", *words, *limit],
+            env=self._environment,
+            stdout=output,
+            stderr=output,
+        )
 
     def stop(self) -> None:
         """

@@ -12,6 +12,7 @@ from pathlib import Path
 from lib.free_ports import free_port
 from pystore.broker.config import NodeConfig
 from pystore.broker.node import BrokerNode
+from pystore.fs.free_space import used_percent
 from pystore.ha.insync.config import SetRules
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
@@ -34,7 +35,13 @@ async def until(holds: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def node(
-    folder: Path, name: str, controller: str, **changes: object
+    folder: Path,
+    name: str,
+    controller: str,
+    *,
+    disk_used: Callable[[Path], int] = used_percent,
+    segment_size: int = SEGMENT,
+    **changes: object,
 ) -> AsyncIterator[BrokerNode]:
     """
     A broker of the set ``b``.
@@ -50,7 +57,9 @@ async def node(
         **({"rules": RULES} | changes),  # type: ignore[arg-type]
     )
     said: list[str] = []
-    async with BrokerNode(config, said.append, segment_size=SEGMENT) as started:
+    async with BrokerNode(
+        config, said.append, disk_used=disk_used, segment_size=segment_size
+    ) as started:
         yield started
 
 

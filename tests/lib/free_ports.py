@@ -18,9 +18,9 @@ port before the server listens, as a broker does that is not the master yet.
 """
 
 
-def free_port(count: int = 2) -> int:
+def free_port(count: int = 3) -> int:
     """
-    Returns the first of so many free ports in a row: a broker uses two.
+    Returns the first of so many free ports in a row: a broker uses three.
     """
     while True:
         port = random.SystemRandom().randrange(_LOWEST, _ABOVE)

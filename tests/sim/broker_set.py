@@ -149,10 +149,12 @@ class BrokerSet:
 
     def is_complete(self) -> bool:
         """
-        Whether one broker leads, and all are in its SyncStateSet, with equal logs.
+        Whether one broker leads, and all but learners are in its SyncStateSet, with
+        equal logs.
         """
-        now = self.statuses()
+        now, state = self.statuses(), self.state()
         voters = sum("asyncLearner" not in one.more for one in self.brokers.values())
+        voters -= 0 if state is None else len(state.learners)
         masters = [one for one in now.values() if one["role"] == "master"]
         return (
             len(now) == len(self.brokers)

@@ -116,11 +116,11 @@ class RecordSession:
         """
         return self._leadership.commit(ops)
 
-    def wait(self, token: int, timeout_s: float) -> int:
+    def wait(self, token: int, timeout_s: float, space: str = "") -> int:
         """
         See `RecordStore.wait`: the controller does not use it.
         """
-        raise NotImplementedError((token, timeout_s))
+        raise NotImplementedError((token, timeout_s, space))
 
     def campaign(self, path: str, name: str) -> Term:
         """

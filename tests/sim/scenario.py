@@ -319,11 +319,17 @@ class Scenario:
     def _vouch(self, words: list[str]) -> None:
         self._order("readmitBroker", words[0])
 
-    def _order(self, command: str, number: str) -> None:
+    def _learner(self, words: list[str]) -> None:
+        self._order("changeBroker", words[0], "--learner")
+
+    def _voter(self, words: list[str]) -> None:
+        self._order("changeBroker", words[0], "--voter")
+
+    def _order(self, command: str, number: str, *more: str) -> None:
         done: list[tuple[int, str]] = []
 
         def order() -> Task:
-            words = "-bn", "b", "-b", number
+            words = "-bn", "b", "-b", number, *more
             for _ in range(_ORDERS):
                 code, text = yield from self._set.order(command, *words)
                 if not any(one in text for one in _AGAIN):

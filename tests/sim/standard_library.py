@@ -126,6 +126,15 @@ def _urandom(size: int, real: Callable[[int], bytes] = os.urandom) -> bytes:
     return real(size) if kernel is None else kernel.draw.randbytes(size)
 
 
+def _statvfs(
+    path: Any, real: Callable[[Any], os.statvfs_result] = os.statvfs
+) -> os.statvfs_result:
+    if current() is None:
+        return real(path)
+    # Half of it is used: the disk of the machine is none of the virtual one.
+    return os.statvfs_result((4096, 4096, 1 << 20, 1 << 19, 1 << 19, 9, 9, 9, 0, 255))
+
+
 def install() -> None:
     """
     Replaces them in this program, for good.
@@ -143,7 +152,7 @@ def install() -> None:
         (threading.Thread, {"_wait_for_tstate_lock": _await_end}),
         (queue, {"SimpleQueue": queue._PySimpleQueue}),  # type: ignore[attr-defined]
         (time, {"sleep": _sleep}),
-        (os, {"urandom": _urandom}),
+        (os, {"urandom": _urandom, "statvfs": _statvfs}),
         (random, {"_urandom": _urandom}),
         (socket, {"socket": VirtualSocket, "create_server": create_server}),
         (select, {"select": select_sockets}),

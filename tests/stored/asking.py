@@ -116,7 +116,7 @@ def set_facts(address: str) -> dict[str, Any]:
     described = run_json("admin", "describeBrokerSet", *at, "-bn", "set")
     del described["leaseMillis"]
     # What later releases tell.
-    for name in ("recordBytes", "recordBytesMax"):
+    for name in ("recordBytes", "recordBytesMax", "copies", "wantedCopies"):
         del described[name]
     for one in described["brokers"]:
         for name in ("haAddress", "beginOffset", "filling"):

@@ -175,6 +175,8 @@ class SpokenBroker:
         recovery: what it says as it registers.
         address: that it registers; it is listened on after `listen`.
         told: the notifications that it got.
+        disk_used_percent: that its heartbeats tell.
+        disk_problem: the same.
     """
 
     running: Running
@@ -183,6 +185,8 @@ class SpokenBroker:
     address: str = ""
     told: list[NotifyRoleChanged] = field(default_factory=list)
     end: int = 0
+    disk_used_percent: int = -1
+    disk_problem: str = ""
 
     def __post_init__(self) -> None:
         self.running.brokers.append(self)
@@ -255,7 +259,10 @@ class SpokenBroker:
             max_offset=self.end,
         )
         extension = HeartbeatExtension(
-            self.recovery.incarnation, resigned_epoch=resigned_epoch
+            self.recovery.incarnation,
+            disk_problem=self.disk_problem,
+            resigned_epoch=resigned_epoch,
+            disk_used_percent=self.disk_used_percent,
         )
         answer = await self._ask(
             RequestCode.BROKER_HEARTBEAT,

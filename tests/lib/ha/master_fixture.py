@@ -232,6 +232,7 @@ class Slave:
         is_legacy: whether it speaks as a Java slave.
         may_wipe: whether no record depends on it.
         now_ms: its clock.
+        around: what to change in the follower's environment.
         **terms: what to change in its terms.
 
     Attributes:
@@ -248,6 +249,7 @@ class Slave:
         is_legacy: bool = False,
         may_wipe: bool = True,
         now_ms: Callable[[], int] = clock_ms,
+        around: dict[str, Any] | None = None,
         **config: Any,
     ) -> None:
         self.log = ReplicaLog(root, segment_size=SEGMENT, flush_interval_ms=10)
@@ -274,6 +276,7 @@ class Slave:
             is_stopping=self._stopping.is_set,
             tell=reasons_to(self.said),
         )
+        environment = replace(environment, **(around or {}))
         self._follower = Follower(self.log, environment, BackOff(lambda: 0.0, 10, 100))
         self._thread = threading.Thread(target=self._follower.run)
         self._thread.start()

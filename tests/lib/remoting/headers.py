@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pystore.remoting import controller_headers as controller
+from pystore.remoting import host_headers as host
 from pystore.remoting import name_server_headers as name_server
 from pystore.remoting import operator_headers as operator
 from pystore.remoting.codes import RequestCode
@@ -86,6 +87,22 @@ HEADERS: dict[RequestCode, Headers] = {
     RequestCode.DESCRIBE_BROKER_SET: Headers(operator.DescribeBrokerSetRequest),
     RequestCode.CHANGE_BROKER: Headers(operator.ChangeBrokerRequest),
     RequestCode.CHANGE_ELECTIONS: Headers(operator.ChangeElectionsRequest),
+    RequestCode.DESCRIBE_SETS: Headers(
+        operator.DescribeSetsRequest, operator.DescribeSetsResponse
+    ),
+    RequestCode.ADD_BROKER: Headers(host.AddBrokerRequest),
+    RequestCode.REMOVE_BROKER: Headers(host.RemoveBrokerRequest),
+    RequestCode.HOST_HEARTBEAT: Headers(host.HostHeartbeatRequest),
+    RequestCode.DESCRIBE_HOSTS: Headers(
+        host.DescribeHostsRequest, host.DescribeHostsResponse
+    ),
+    RequestCode.DESCRIBE_HOST: Headers(None),
+    RequestCode.SET_COPIES: Headers(operator.SetCopiesRequest),
+    RequestCode.SEGMENT_STAT: Headers(operator.SegmentPeerRequest),
+    RequestCode.SEGMENT_ORDER: Headers(operator.SegmentPeerRequest),
+    RequestCode.SEGMENT_PROGRESS: Headers(operator.SegmentClaimRequest),
+    RequestCode.SEGMENT_STOP: Headers(operator.SegmentClaimRequest),
+    RequestCode.SEGMENT_RATE: Headers(operator.SegmentRateRequest),
     RequestCode.READMIT_BROKER: Headers(operator.ReadmitBrokerRequest),
     RequestCode.ELECT_UNCLEAN: Headers(operator.ElectUncleanRequest),
     RequestCode.DELETE_BROKER_SET: Headers(operator.DeleteBrokerSetRequest),

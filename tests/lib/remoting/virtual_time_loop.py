@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["SteppedLoop", "move", "run", "until"]
+__all__ = ["SteppedLoop", "move", "run", "settle", "stop_clock", "until"]
 
 T = TypeVar("T")
 WAIT_MAX_S = 20.0
@@ -21,12 +21,14 @@ class SteppedLoop(asyncio.SelectorEventLoop):
     """
 
     ahead = 0.0
+    stopped_at: float | None = None
 
     def time(self) -> float:
         """
         Returns seconds, as every timer counts them.
         """
-        return super().time() + self.ahead
+        now = super().time() if self.stopped_at is None else self.stopped_at
+        return now + self.ahead
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -44,6 +46,24 @@ def move(milliseconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SteppedLoop)
     loop.ahead += milliseconds / 1000
+
+
+def stop_clock() -> None:
+    """
+    From now on time passes by `move` alone, however slow the machine is.
+    """
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteppedLoop)
+    loop.stopped_at = loop.time() - loop.ahead
+
+
+async def settle() -> None:
+    """
+    Lets other tasks run, and the system deliver what was sent on loopback.
+    """
+    for _ in range(50):
+        time.sleep(0.001)
+        await asyncio.sleep(0)
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -34,6 +34,15 @@ def fill(log: CommitLog, count: int, first: int = 0) -> list[int]:
     return [log.append(message(first + i)).offset for i in range(count)]
 
 
+def from_other(root: Path) -> tuple[str, Path]:
+    """
+    The option of a repair that takes another store, which is made beside this one.
+    """
+    found = root.with_name("other")
+    CommitLog(found, segment_size=SEGMENT).close()
+    return "--from", found
+
+
 def bodies(log: CommitLog) -> list[bytes]:
     """
     The body of every record, in order.

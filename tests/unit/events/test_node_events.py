@@ -61,6 +61,11 @@ PEER: dict[str, Any] = {"peer_role": "master", "peer_id": 1, "address": "h:1"}
         ),
         (LinkOpened(**PEER, **OWN), "a link to the master, broker 1, at h:1 is open"),
         (
+            LinkOpened(is_unproven=True, **PEER, **OWN),
+            "a link to the master, broker 1, at h:1 is open; it did not prove that it "
+            "is a broker of this set",
+        ),
+        (
             LinkClosed(reason="why", **{**PEER, "peer_id": None}, **OWN),
             "the link to the master at h:1 closed: why",
         ),
