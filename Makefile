@@ -9,7 +9,7 @@ INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(BIN)/python,
 SPARK := $(if $(shell command -v java),.venv/connect)
 
 .NOTPARALLEL:
-.PHONY: help demo test quick native damage crash cluster chaos soak fuzz property sim interop spark mutants \
+.PHONY: help demo test quick native damage crash cluster chaos soak fuzz strangers property sim interop spark mutants \
         types lint bench wheel portable docs clean
 
 help: ## list the targets
@@ -49,9 +49,9 @@ crash: .venv/core ## every crash state, and real writers killed
 cluster: .venv/core ## three brokers, killed in turn for CLUSTER_SECONDS (120)
 	CLUSTER_SECONDS=$(or $(CLUSTER_SECONDS),120) $(PYTEST) -s tests/cluster
 
-chaos: .venv/core $(SPARK) ## brokers and controllers on machines of their own, with faults, in ROUNDS (2) of SECONDS (75)
+chaos: .venv/core $(SPARK) ## brokers and controllers on machines of their own, with faults, in ROUNDS (2) of SECONDS (75); RECOVERY=1: with AutoRecovery, and damage
 	$(PYTEST) -q tests/chaos
-	$(BIN)/python tests/chaos/run.py --rounds $(or $(ROUNDS),2) --seconds $(or $(SECONDS),75)
+	$(BIN)/python tests/chaos/run.py --rounds $(or $(ROUNDS),2) --seconds $(or $(SECONDS),75) $(if $(RECOVERY),--recovery)
 
 soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests with a large budget, for some hours
 	$(BIN)/jupyter execute --kernel_name=python3 docs/spark.ipynb
@@ -62,10 +62,15 @@ soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests wit
 	PS_INTERRUPTS=10000 $(PYTEST) tests/unit/store/test_shield.py
 	$(PYTEST) -m slow tests/interop
 	$(BIN)/python tests/chaos/run.py --rounds 40
+	$(BIN)/python tests/chaos/run.py --rounds 24 --recovery
+	$(BIN)/python tests/fuzz/strangers.py --seconds 14400 --processor-seconds 3600
 	RIG_VERSIONS=all RANDOM_STORES=1000 $(PYTEST) tests/interop/test_versions.py tests/interop/test_random_stores.py
 
 fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
 	tests/fuzz/run.sh $(or $(FUZZ_SECONDS),60)
+
+strangers: .venv/core ## a set that enforces, and strangers at each of its ports, for SECONDS (60)
+	$(BIN)/python tests/fuzz/strangers.py --seconds $(or $(SECONDS),60)
 
 property: .venv/core ## the property tests with a large budget
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
