@@ -36,6 +36,7 @@ _DISK_MIB = 1_024
 _RETAINED = 6 * SEGMENT
 _STATUS_S = 1.0
 _ORDER_S = 60
+_SAID = 2_000
 _BROKER_PORT, _CONTROLLER_PORT, _ZOOKEEPER_PORT = 10_911, 9_878, 2_181
 
 
@@ -307,6 +308,17 @@ class ChaosSet:
                 continue
         return found
 
+    def _silent(self) -> str:
+        """
+        Returns the exit codes and the last lines of the brokers that do not answer.
+        """
+        answers = self.statuses()
+        return "".join(
+            f"\n{name}, exit code {one.child.poll()}: {one.said[-_SAID:]}"
+            for name, one in self.brokers.items()
+            if name in BROKERS and name not in answers
+        )
+
     def master(self) -> str | None:
         """
         Returns the master of the highest epoch; ``None``: there is none.
@@ -341,7 +353,7 @@ class ChaosSet:
         while not self.is_complete():
             self.restart_ended()
             assert time.monotonic() < end_s, (
-                f"the set is not complete: {self.statuses()}"
+                f"the set is not complete: {self.statuses()}{self._silent()}"
             )
             time.sleep(0.1)
 

@@ -130,9 +130,12 @@ class Schedule:
             facts = {broker_id: fact}
             key, rank = KEYS[segment], Priority.LAST_COPY
             outcome = self.marker.mark(key, facts, rank, by="auditor")
-            # The same fact again is no news to a repair that is about to end.
             if outcome in (MarkOutcome.NEW, MarkOutcome.MERGED):
                 self.told.add((segment, broker_id))
+            elif outcome is MarkOutcome.SAME:
+                # A repair that made this block good a moment ago may end without
+                # it: the next audit finds the damage again, and marks it anew.
+                self.told.discard((segment, broker_id))
 
     def fault_of_replica(self) -> None:
         """
