@@ -508,11 +508,15 @@ class BrokerNode:
 
     async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
         replica, config, own = self.replica, self.config, self._log or self._ill
-        process = process_fields(own.incarnation) if own is not None else {}
-        if replica is None:
-            why = self.problem if self._ill else "the broker is not registered yet"
-            return Reply(ResponseCode.SYSTEM_ERROR, why, process)
-        body = epoch_cache_of(replica, config).encode()
+        try:
+            process = process_fields(own.incarnation) if own is not None else {}
+            if replica is None:
+                why = self.problem if self._ill else "the broker is not registered yet"
+                return Reply(ResponseCode.SYSTEM_ERROR, why, process)
+            body = epoch_cache_of(replica, config).encode()
+        except ClosedError as error:
+            # This broker ends, and still answers.
+            return Reply(ResponseCode.SYSTEM_ERROR, str(error))
         return Reply(ext_fields=process, body=body)
 
 

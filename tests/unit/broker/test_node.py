@@ -39,7 +39,7 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.remoting.client import RemotingClient
-from pystore.remoting.codes import RequestCode
+from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import SyncStateSet
 from pystore.remoting.controller_headers import (
@@ -187,6 +187,31 @@ def test_a_broker_with_an_empty_log_names_its_process_and_no_epoch(
                 )
             assert slave.log.incarnation == process_of(answer.ext_fields)
             assert () == EpochCache.decode(answer.body).epochs
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_ends_answers_that_its_store_is_closed(tmp_path: Path) -> None:
+    """
+    A controller may ask for its epochs at that moment: that is no defect to be told.
+    """
+
+    async def main() -> None:
+        async with (
+            running() as at,
+            node(tmp_path, "1", at.address) as one,
+            RemotingClient() as client,
+        ):
+            replica = await one.registered()
+            await asyncio.to_thread(replica.close)
+            answer = await client.call(
+                one.config.address,
+                RemotingCommand(RequestCode.GET_BROKER_EPOCH_CACHE),
+            )
+            assert ResponseCode.SYSTEM_ERROR == answer.code
+            # A defect would be told with the name of its class.
+            assert answer.remark.endswith("is closed")
+            assert "ClosedError" not in answer.remark
 
     asyncio.run(main())
 
