@@ -6,6 +6,7 @@ machine of its own.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -36,7 +37,7 @@ _DISK_MIB = 1_024
 _RETAINED = 6 * SEGMENT
 _STATUS_S = 1.0
 _ORDER_S = 60
-_SAID = 2_000
+_SAID = 8_000
 _BROKER_PORT, _CONTROLLER_PORT, _ZOOKEEPER_PORT = 10_911, 9_878, 2_181
 
 
@@ -310,14 +311,21 @@ class ChaosSet:
 
     def _silent(self) -> str:
         """
-        Returns the exit codes and the last lines of the brokers that do not answer.
+        Returns the exit codes and the last lines of the brokers that do not answer; one
+        that runs ends with the stacks of its threads.
         """
-        answers = self.statuses()
-        return "".join(
-            f"\n{name}, exit code {one.child.poll()}: {one.said[-_SAID:]}"
-            for name, one in self.brokers.items()
-            if name in BROKERS and name not in answers
-        )
+        answers, told = self.statuses(), ""
+        for name in BROKERS:
+            if name in answers:
+                continue
+            one = self.brokers[name]
+            code = one.child.poll()
+            if code is None:
+                one.child.send_signal(signal.SIGCONT)
+                one.child.send_signal(signal.SIGABRT)
+                one.wait()
+            told += f"\n{name}, exit code {code}: {one.said[-_SAID:]}"
+        return told
 
     def master(self) -> str | None:
         """

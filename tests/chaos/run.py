@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -72,6 +73,8 @@ def main() -> int:
     if lacking is not None:
         print(f"chaos needs what this machine lacks: {lacking}")
         return 2
+    # A broker that does not answer in the end tells the stacks of its threads.
+    os.environ["PYTHONFAULTHANDLER"] = "1"
     first = asked.seed
     if first is None:
         first = random.SystemRandom().randrange(10**9)
