@@ -17,6 +17,7 @@ from pystore.controller.decide.election_policy import (
     founder,
     further_than_founder,
     is_filling,
+    whole_and_filling,
 )
 from pystore.controller.decide.told_epochs import (
     EPOCH_JUMP_MAX,
@@ -36,6 +37,7 @@ from pystore.controller.model.decision import (
 from pystore.controller.model.events import MasterElected, MastershipEnded
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.log_end import LogEnd
+from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import Election
 from pystore.controller.model.state import LossRange, SetState
 from pystore.controller.model.views import leadership_of, living_leadership
@@ -215,6 +217,9 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
             "it, or clean it if it is lost (`pystore admin cleanBrokerMetadata`)"
         )
     verb = "is" if len(alive) == 1 else "are"
+    beside = whole_and_filling(state, facts)
+    if beside is not None and named_id in (None, beside[0].broker_id):
+        return _why_not_beside(*beside, facts)
     filling = [
         one.broker_id
         for one in state.replicas
@@ -231,6 +236,29 @@ def _why_nobody(state: SetState, facts: Facts, named_id: int | None) -> str:
         "known to hold every acknowledged record (`pystore admin describeBrokerSet` "
         "says why): only an unclean election, which may lose records, could elect "
         "(`pystore admin electMaster --unclean` shows which)"
+    )
+
+
+def _why_not_beside(
+    whole: RegisteredBroker, filling: RegisteredBroker, facts: Facts
+) -> str:
+    """
+    Returns why a member that has restarted is not elected beside a filling one.
+    """
+    one, other = whole.broker_id, filling.broker_id
+    end, further = facts.position(whole), facts.position(filling)
+    if end >= further:
+        return (
+            f"broker {other} has to learn that the mastership before is over, and to "
+            f"tell so: then broker {one} is elected"
+        )
+    return (
+        f"broker {one} has the older records of the set, and its log ends at "
+        f"{end.end} in epoch {end.epoch}; broker {other}, which is filling, may have "
+        f"acknowledged records up to {further.end} in epoch {further.epoch}: elect "
+        f"broker {other} with an unclean election, wait until broker {one} is in the "
+        f"SyncStateSet, and hand over to it (`pystore admin switchMaster`): then "
+        "nothing is lost"
     )
 
 

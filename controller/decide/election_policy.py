@@ -3,21 +3,22 @@ The election policy. Pure.
 
 The policy elects the best of the members and candidates that are alive and sound, and
 whose log has the set's records from their begin on: then no message with ack `all` is
-lost. If every one of them has restarted and may have lost
-its end, it elects the one with the longest log, which has all messages with ack
-`all-synced` (B3). Otherwise, and only if unclean elections are allowed, it elects any
-live broker.
+lost. If there is none, it elects one that has restarted, if a member that is filling
+proves that it has lost none of them, either (B11). If every one of them has restarted
+and may have lost its end, it elects the one with the longest log, which has all
+messages with ack `all-synced` (B3). Otherwise, and only if unclean elections are
+allowed, it elects any live broker.
 
 The order, best first: a healthy disk and not resigned, then the higher epoch, the
 longer log, the preferred broker, the lower priority number, a member before a
 candidate, the lower id.
 
-Source: RMQ-R64 to RMQ-R73; B2, B3, B7, B11, B17.
+Source: RMQ-R64 to RMQ-R73; B2, B3, B6, B7, B11, B17.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pystore.controller.decide.told_epochs import told_epoch
@@ -36,6 +37,7 @@ __all__ = [
     "founder",
     "further_than_founder",
     "is_filling",
+    "whole_and_filling",
 ]
 
 
@@ -71,6 +73,10 @@ def choose(
     elected = best(state, facts, some, named_id)
     if elected is not None:
         return ElectionChoice(elected.member, _candidates(elected, some))
+    proofs = _proofs(state, facts)
+    elected = _proved(state, facts, proofs, named_id)
+    if elected is not None:
+        return ElectionChoice(elected.member, _candidates(elected, proofs))
     elected = _after_power_cut(state, facts, named_id)
     if elected is not None:
         staying = frozenset(
@@ -141,6 +147,86 @@ def electable(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:
         and facts.is_alive(one)
         and not is_filling(state, facts, one)
     )
+
+
+def whole_and_filling(
+    state: SetState, facts: Facts
+) -> tuple[RegisteredBroker, RegisteredBroker] | None:
+    """
+    Returns, of a set that elects none of them, the best member that has the older
+    records and has restarted, and the filling one that may have newer records, or has
+    to promise yet that it gets no more of them; ``None``: there are no two such.
+    """
+    whole = best(state, facts, _restarted(state, facts), None)
+    filling = best(state, facts, _sound_and_filling(state, facts), None)
+    return None if whole is None or filling is None else (whole, filling)
+
+
+def _restarted(state: SetState, facts: Facts) -> Iterator[RegisteredBroker]:
+    """
+    Yields the listed brokers that are alive, have the older records of the set, and may
+    have lost the newest ones.
+    """
+    replicas = [state.replica(one.broker_id) for one in state.listed]
+    return (
+        one
+        for one in replicas
+        if one is not None
+        and one.address
+        and not one.is_learner
+        and _standing(one, facts) is LogStanding.RESTARTED
+        and facts.is_alive(one)
+        and not is_filling(state, facts, one)
+    )
+
+
+def _sound_and_filling(state: SetState, facts: Facts) -> Iterator[RegisteredBroker]:
+    return (
+        one
+        for one in state.replicas
+        if one.member in state.listed
+        and one.address
+        and not one.is_learner
+        and _standing(one, facts) is LogStanding.SOUND
+        and facts.is_alive(one)
+        and is_filling(state, facts, one)
+    )
+
+
+def _proofs(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:
+    """
+    Returns the filling members whose log ends prove what was acknowledged: no record
+    with ack `all` is above them. Each of them holds all of these from its begin on, and
+    has promised the epoch without a master, so it gets no more records of an older
+    master, which may live, and acknowledges none (B6).
+    """
+    if state.master is not None:
+        return ()
+    return tuple(
+        one
+        for one in _sound_and_filling(state, facts)
+        if (heard := facts.last_heartbeat(one)) is not None
+        and heard.promised_epoch >= state.epoch
+        and heard.position != NOWHERE
+    )
+
+
+def _proved(
+    state: SetState,
+    facts: Facts,
+    proofs: tuple[RegisteredBroker, ...],
+    named_id: int | None,
+) -> RegisteredBroker | None:
+    """
+    Returns the best broker that has restarted and lacks nothing that was acknowledged:
+    its log has the older records, and goes as far as that of a filling one.
+    """
+    least = min((facts.position(one) for one in proofs), default=None)
+    if least is None:
+        return None
+    some = _restarted(state, facts)
+    reaching = (one for one in some if facts.position(one) >= least)
+    return best(state, facts, reaching, named_id)
 
 
 def is_filling(state: SetState, facts: Facts, replica: RegisteredBroker) -> bool:

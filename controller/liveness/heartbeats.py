@@ -64,6 +64,7 @@ class Heartbeat:
         is_of_cluster: it told the UUID of the record store.
         disk_used_percent: how full the file system of its store is; -1: unknown.
         is_ill: its store cannot be opened, and takes repairs.
+        promised_epoch: as in `LastHeartbeat`.
     """
 
     broker_id: int
@@ -83,6 +84,7 @@ class Heartbeat:
     is_of_cluster: bool = False
     disk_used_percent: int = -1
     is_ill: bool = False
+    promised_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ class _Kept:
             one.known_epoch,
             one.known_set_epoch,
             one.is_of_cluster,
+            one.promised_epoch,
         )
 
 

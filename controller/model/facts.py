@@ -37,6 +37,8 @@ class LastHeartbeat:
             promised; -1: unknown, as of a Java broker.
         known_set_epoch: of the SyncStateSet of that decision; -1: unknown.
         is_of_cluster: it told the UUID of the record store.
+        promised_epoch: below which it acknowledges nothing more: *position* is the end
+            of its log since then, or a later one (B6); -1: unknown.
     """
 
     incarnation: Incarnation | None = None
@@ -49,6 +51,7 @@ class LastHeartbeat:
     known_epoch: int = -1
     known_set_epoch: int = -1
     is_of_cluster: bool = False
+    promised_epoch: int = -1
 
     @property
     def told_epoch(self) -> int:

@@ -97,6 +97,8 @@ class HeartbeatExtension:
         disk_used_percent: how full the file system of its store is; -1: unknown.
         is_ill: its store cannot be opened, and takes repairs: this process is none that
             registers.
+        promised_epoch: below which it acknowledges nothing more, since before the end
+            of its log was read (B6); -1: unknown.
     """
 
     incarnation: Incarnation
@@ -109,6 +111,7 @@ class HeartbeatExtension:
     known_set_epoch: int = -1
     disk_used_percent: int = -1
     is_ill: bool = False
+    promised_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ class _HeartbeatExtensionHeader:
     pystore_known_set_epoch: Int64 = -1
     pystore_disk_used_percent: Int32 = -1
     pystore_is_ill: bool = False
+    pystore_promised_epoch: Int64 = -1
 
 
 def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
@@ -143,6 +147,7 @@ def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
             extension.known_set_epoch,
             extension.disk_used_percent,
             extension.is_ill,
+            extension.promised_epoch,
         )
     )
 

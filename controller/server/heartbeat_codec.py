@@ -78,6 +78,7 @@ class BrokerBeat:
             one.is_of_cluster,
             one.disk_used_percent,
             one.is_ill,
+            one.promised_epoch,
         )
 
 
@@ -136,5 +137,6 @@ def heartbeat_of(
         is_told(request.ext_fields, cluster_id),
         min(max(extension.disk_used_percent, -1), 100),
         extension.is_ill,
+        extension.promised_epoch,
     )
     return BrokerBeat(names, heartbeat, epoch, extension.resigned_epoch)

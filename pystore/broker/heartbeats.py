@@ -39,6 +39,7 @@ class _LogState(NamedTuple):
     begin: LogBegin = UNTOLD
     known_epoch: int = -1
     known_set_epoch: int = -1
+    promised_epoch: int = -1
 
 
 class HeartbeatSender:
@@ -107,6 +108,9 @@ class HeartbeatSender:
         Notes the state of the log; of one that was closed meanwhile the last one stays.
         """
         try:
+            # The promise before the end: what is acknowledged under an older master is
+            # below the end that is told with it.
+            promised_epoch = self._replica.log.log().promised_epoch
             at, log = log_end_of(self._replica.log), self._replica.log.log()
             begin = log_begin_of(self._replica.log)
             problem = self._replica.serving_problem()
@@ -122,6 +126,7 @@ class HeartbeatSender:
             problem,
             begin,
             *_known(self._replica, log.promised_epoch),
+            promised_epoch,
         )
         return self._state
 
@@ -146,6 +151,7 @@ class HeartbeatSender:
                 state.known_epoch,
                 state.known_set_epoch,
                 self.disk_used_percent,
+                promised_epoch=state.promised_epoch,
             ),
         )
 

@@ -407,3 +407,137 @@ def test_an_unclean_election_records_what_is_missing_below_the_begin(
     brokers.do(Elect(Trigger.OPERATOR, 2, is_unclean=True), Election)
     ranges = [(one.start, one.end) for one in brokers.state.losses]
     assert [(floor, 100), (400, 500)] == ranges
+
+
+def _beside_a_filling_one(
+    whole: LogEnd, filling: LogEnd, *, promised: int = 2
+) -> Brokers:
+    """
+    The whole member 1, which was the master, has restarted, and may have lost its end;
+    the filling member 2 lived on, and knows that the mastership of epoch 1 is over.
+    """
+    brokers = Brokers()
+    _, b = (brokers.join(number, start(1)) for number in (1, 2))
+    brokers.elect(1)
+    brokers.admit(b)
+    brokers.reach(1, 1, 900)
+    brokers.do(SeeEnds(), Done)
+    told = start(2, end=whole.end, epoch=whole.epoch)
+    brokers.register(1, replace(told, boot_id="another", is_clean=False))
+    _fills(brokers, 2, filling, promised)
+    assert brokers.state.master is None
+    assert brokers.state.epoch == 2
+    return brokers
+
+
+def _fills(brokers: Brokers, number: int, end: LogEnd, promised: int) -> None:
+    brokers.last_heartbeats[number] = replace(
+        brokers.last_heartbeats[number],
+        position=end,
+        begin=LogBegin(100, is_filling=True),
+        promised_epoch=promised,
+    )
+
+
+@pytest.mark.parametrize(
+    ("whole", "filling", "promised", "is_elected"),
+    [
+        (LogEnd(1, 700), LogEnd(1, 700), 2, True),
+        (LogEnd(1, 701), LogEnd(1, 700), 2, True),
+        (LogEnd(1, 700), LogEnd(0, 900), 2, True),
+        (LogEnd(1, 700), LogEnd(1, 700), 3, True),
+        (LogEnd(1, 699), LogEnd(1, 700), 2, False),
+        (LogEnd(0, 900), LogEnd(1, 700), 2, False),
+        (LogEnd(1, 700), LogEnd(1, 700), 1, False),
+        (LogEnd(1, 700), LogEnd(1, 700), -1, False),
+        (LogEnd(1, 700), LogEnd(), 2, False),
+    ],
+)
+def test_a_restarted_member_that_lacks_nothing_of_a_filling_one_is_elected(
+    whole: LogEnd, filling: LogEnd, promised: int, *, is_elected: bool
+) -> None:
+    """
+    B2, B11: the filling member holds all that was acknowledged, and acknowledges
+    nothing more of an older master. So the end of its log is the proof. It stays a
+    candidate, and nothing is lost.
+    """
+    brokers = _beside_a_filling_one(whole, filling, promised=promised)
+    if not is_elected:
+        assert _no_master(brokers)
+        assert brokers.state.epoch == 2
+        return
+    assert 1 == _elected(brokers)
+    assert () == brokers.state.losses
+    assert {2} == {one.broker_id for one in brokers.state.agreed.candidates}
+
+
+def test_a_filling_member_proves_nothing_before_the_mastership_is_over() -> None:
+    """
+    A master that is silent may live, and get the acks of the filling member.
+    """
+    brokers = Brokers()
+    _, b, c = (brokers.join(number, start(1)) for number in (1, 2, 3))
+    brokers.elect(1)
+    brokers.admit(b, c)
+    brokers.reach(3, 1, 500)
+    told = start(2, end=700, epoch=1)
+    brokers.register(3, replace(told, boot_id="another"))
+    _fills(brokers, 2, LogEnd(1, 700), 1)
+    brokers.die(1)
+
+    assert _no_master(brokers)
+    assert _no_master(brokers)
+    _fills(brokers, 2, LogEnd(1, 701), 2)
+    assert _no_master(brokers)
+    _fills(brokers, 2, LogEnd(1, 700), 2)
+    assert 3 == _elected(brokers)
+
+
+@pytest.mark.parametrize(
+    "spoil", ["restarted", "dead", "unlisted", "another process", "not the whole one"]
+)
+def test_a_filling_one_that_may_lack_something_proves_nothing(spoil: str) -> None:
+    """
+    B1, B2: only a sound process that the SyncStateSet lists holds all that was
+    acknowledged.
+    """
+    ends = LogEnd(1, 700), LogEnd(1, 700)
+    brokers = _beside_a_filling_one(*ends)
+    heard = brokers.last_heartbeats[2]
+    if spoil == "restarted":
+        told = start(3, end=700, epoch=1, begin=heard.begin)
+        brokers.register(2, replace(told, boot_id="another"))
+        _fills(brokers, 2, ends[1], 2)
+        # All have restarted: then it is B3, with a loss that is recorded.
+        assert 1 == _elected(brokers)
+        assert (LossRange(3, 700, 900, "power"),) == brokers.state.losses
+        return
+    if spoil == "dead":
+        brokers.die(2)
+    elif spoil == "unlisted":
+        (first,) = (one for one in brokers.state.listed if one.broker_id == 1)
+        agreed = replace(brokers.state.agreed, members=frozenset({first}))
+        brokers.state = replace(brokers.state, agreed=agreed)
+        # A sole member is elected for that reason, with a loss that is recorded.
+        assert 1 == _elected(brokers)
+        assert (LossRange(3, 700, 900, "power"),) == brokers.state.losses
+        return
+    elif spoil == "another process":
+        brokers.last_heartbeats[2] = replace(heard, incarnation=incarnation(7))
+    else:
+        _begins(brokers, 1, LogBegin(50, is_filling=True))
+    assert _no_master(brokers)
+
+
+def test_a_refusal_says_what_a_restarted_member_lacks_of_a_filling_one() -> None:
+    """
+    What an operator can do without any loss.
+    """
+    brokers = _beside_a_filling_one(LogEnd(1, 699), LogEnd(1, 700))
+    reason = brokers.refused(Elect(Trigger.BROKER, 1)).reason
+    assert "broker 1 has the older records of the set, and its log ends at 699" in reason
+    assert "broker 2, which is filling, may have acknowledged records up to 700" in reason
+
+    brokers = _beside_a_filling_one(LogEnd(1, 700), LogEnd(1, 700), promised=1)
+    reason = brokers.refused(Elect(Trigger.BROKER, 1)).reason
+    assert "broker 2 has to learn that the mastership before is over" in reason
