@@ -179,13 +179,14 @@ def broker_is_stopped(around: Surroundings) -> Task:
 
 def power_of_a_broker_is_cut(around: Surroundings) -> Task:
     """
-    Bytes that were not on disk may be lost.
+    Bytes that were not on disk may be lost; of the only one that has older records they
+    are not, which the set has to find out (B11).
     """
     broker = around.broker()
-    if not around.is_spare(broker):
-        # It may have lost what it acked, so only an operator may have it elected (B2).
-        return
-    broker.cut_power(around.draw.choice([0.0, 0.5, 1.0]))
+    # Otherwise only an operator could have it elected: it may have lost what it acked,
+    # and no other has the older records (B2).
+    loss = around.draw.choice([0.0, 0.5, 1.0]) if around.is_spare(broker) else 0.0
+    broker.cut_power(loss)
     yield around.hold()
     around.start(broker)
 

@@ -44,6 +44,7 @@ core_waits.install()
 _QUIET = 20
 _SHOWN, _CHARACTERS = 10, 2_000
 _RETAINING = 0.4
+_LATE = 0.5
 
 
 class Round:
@@ -73,6 +74,10 @@ class Round:
             for one in self.brokers.brokers.values():
                 one.more["commitLogBytesMax"] = 4 * SEGMENT
                 one.more["syncFromLastFile"] = draw.choice(["true", "false"])
+        elif draw.random() < _LATE:
+            # One that gets an empty disk is filling from then on, and never master.
+            for one in self.brokers.brokers.values():
+                one.more["syncFromLastFile"] = "true"
         self.caused: list[Caused] = []
         self.counts: Counter[str] = Counter()
         self._errors: list[Exception] = []

@@ -126,17 +126,21 @@ class Scenario:
         told = [one for one in words if one != "at-once"]
         options = dict(zip(told[1::2], told[2::2], strict=True))
         size, learners = int(words[0]), int(options.get("learners", 0))
+        late = int(options.get("late", 0))
         draw = Random(self._seed)
         self._world = World(draw.getrandbits(64))
         self._set = BrokerSet(
             self._world,
             self._folder,
-            brokers=size + learners,
+            brokers=size + learners + late,
             controllers=int(options.get("controllers", 1)),
             min_in_sync=int(options.get("min", 1)),
         )
         for number in range(size + 1, size + learners + 1):
             self._broker(number).more["asyncLearner"] = "true"
+        for number in range(size + learners + 1, size + learners + late + 1):
+            # It begins with the last segment of the set, once it is started.
+            self._broker(number).more["syncFromLastFile"] = "true"
         for word in _list(options.get("boasting", "")):
             self._broker(word).defect_of_peer = acks_more_than_it_has
         for word in _list(options.get("clocks", "")):
@@ -147,8 +151,8 @@ class Scenario:
             controller.start()
             # The first one is to lead.
             self._world.run(600 * MS if "at-once" not in words else 0)
-        for number, broker in enumerate(self._set.brokers.values()):
-            broker.start()
+        for number in range(size + learners):
+            self._broker(number + 1).start()
             if "at-once" in words:
                 continue
             # One after another, so that ids are as places are.
@@ -315,6 +319,14 @@ class Scenario:
 
     def _elect(self, words: list[str]) -> None:
         self._order("electMaster", words[0])
+
+    def _elect_unclean(self, words: list[str]) -> None:
+        # By this word a master may lack older records, as after retention.
+        self._retains = True
+        self._order("electMaster", words[0], "--unclean", "--yes")
+
+    def _switch(self, words: list[str]) -> None:
+        self._order("switchMaster", words[0])
 
     def _vouch(self, words: list[str]) -> None:
         self._order("readmitBroker", words[0])
