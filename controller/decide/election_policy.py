@@ -175,8 +175,8 @@ def _restarted(state: SetState, facts: Facts) -> Iterator[RegisteredBroker]:
         and one.address
         and not one.is_learner
         and _standing(one, facts) is LogStanding.RESTARTED
-        and facts.is_alive(one)
         and not is_filling(state, facts, one)
+        and facts.is_alive(one)
     )
 
 

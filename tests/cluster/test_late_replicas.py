@@ -13,11 +13,13 @@ from lib.broker_process import until
 from lib.controller.controller_process import ControllerProcess
 from lib.late_set import (
     LateSet,
+    check_records,
     late_set,
     tell_of_a_late_replica,
     tell_of_a_replacement,
 )
 from lib.mended_set import Traffic, fill, mended
+from lib.store.segment_files import restart_machine
 
 from pystore.errors import PystoreError
 
@@ -42,6 +44,35 @@ def test_a_replica_that_begins_late_counts_and_is_not_elected_before_it_is_whole
     The set waits for its master instead; afterwards it takes over.
     """
     tell_of_a_late_replica(brokers, counts=True)
+
+
+def test_a_member_that_lost_power_and_no_record_leads_beside_a_filling_one(
+    brokers: LateSet,
+) -> None:
+    """
+    Nobody knows what its machine lost. The log of the filling replica proves that it is
+    nothing that was acknowledged, so no operator has to decide.
+    """
+    master = brokers.start("one")
+    master.await_role("master")
+    filled = fill(master, 4)
+    late = brokers.start("two", syncFromLastFile="true")
+    until(lambda: brokers.members() == {1, 2})
+    with Traffic(master, late, filled - 1) as traffic:
+        until(lambda: traffic.errors or traffic.acknowledged > 100)
+    epoch = brokers.told().master_epoch
+    master.kill()
+    restart_machine(brokers.folder / "one")
+    until(lambda: brokers.told().master is None)
+    master.restart()
+    assert epoch + 1 < master.await_role("master")["masterEpoch"]
+    assert late.status()["isFilling"]
+    until(lambda: brokers.members() == {1, 2})
+    acknowledged = {number: number for number in range(filled)}
+    check_records(master, acknowledged | traffic.numbers)
+    with Traffic(master, late, filled - 1, 2_000_000) as more:
+        until(lambda: more.errors or more.acknowledged > 100)
+    assert [] == more.errors
 
 
 def test_a_quiet_queue_goes_on_after_retention_a_replacement_and_a_failover(

@@ -24,7 +24,13 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.replicaset import ids_of
 
-__all__ = ["LateSet", "late_set", "tell_of_a_late_replica", "tell_of_a_replacement"]
+__all__ = [
+    "LateSet",
+    "check_records",
+    "late_set",
+    "tell_of_a_late_replica",
+    "tell_of_a_replacement",
+]
 
 CLUSTER, NAME = "DefaultCluster", "b"
 QUIET = "quiet"

@@ -66,7 +66,8 @@ class Surroundings:
         """
         Whether the set survives the loss of a broker's log without an operator: a
         member of the SyncStateSet with a log as long as its own is left, which has what
-        was acknowledged, and may be elected (B11).
+        was acknowledged, and may be elected (B11). One that was just killed may have
+        been left out of the set.
         """
         known = self.clients.known
         mine = known.get(broker.name)
@@ -77,7 +78,7 @@ class Surroundings:
         return mine is not None and any(
             now["brokerId"] in members and now["minOffset"] <= mine["minOffset"]
             for name, now in known.items()
-            if name != broker.name
+            if name != broker.name and self.brokers.brokers[name].is_up
         )
 
     def controller(self) -> Controller:

@@ -28,6 +28,8 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.set_change import SetChange
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
+from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.wire.effects import Promise
 from pystore.replicaset import AgreedSet
 
 
@@ -203,3 +205,36 @@ def test_the_last_heartbeat_tells_what_was_resigned(
         assert replica.me.incarnation == second.extension.incarnation
 
     run(main())
+
+
+def test_the_end_that_is_told_with_a_promise_was_read_after_it(
+    tmp_path: Path,
+    controllers: Controllers,
+    replica: Replica,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    B6: it is above all that was acknowledged under older masters. Of a promise that is
+    made between two looks at the log the next heartbeat tells.
+    """
+    look, looks = replica.log.log, 0
+
+    def looked() -> SlaveLog:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            replica.log.carry_out(Promise(9))
+        return look()
+
+    monkeypatch.setattr(replica.log, "log", looked)
+
+    async def main() -> None:
+        sending = asyncio.create_task(_sender(tmp_path, controllers, replica).run())
+        for count in (1, 2):
+            await until(partial(_has_beats, controllers, count))
+            move(1_000)
+        sending.cancel()
+
+    run(main())
+    told = [one.extension for one in controllers.beats["leader:1"][:2]]
+    assert [3, 9] == [one.promised_epoch for one in told if one is not None]

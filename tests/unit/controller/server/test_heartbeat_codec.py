@@ -71,14 +71,17 @@ def test_what_a_broker_tells_of_its_disk_has_bounds(told: int, kept: int) -> Non
 
 def test_the_heartbeat_of_pystore_tells_what_it_knows() -> None:
     """Its newest decision, and whether it belongs to this record store."""
-    extension = HeartbeatExtension(incarnation(3), known_epoch=7, known_set_epoch=9)
+    extension = HeartbeatExtension(
+        incarnation(3), known_epoch=7, known_set_epoch=9, promised_epoch=6
+    )
     fields = FIELDS | heartbeat_extension_fields(extension)
     request = RemotingCommand(904, ext_fields=fields | cluster_id_fields("a" * 32))
     for own, is_ours in (("a" * 32, True), ("b" * 32, False), ("", False)):
         beat = heartbeat_of(request, 1, own).heartbeat
-        assert (7, 9, is_ours) == (
+        assert (7, 9, 6, is_ours) == (
             beat.known_epoch,
             beat.known_set_epoch,
+            beat.promised_epoch,
             beat.is_of_cluster,
         )
 
@@ -122,6 +125,7 @@ def test_no_heartbeat_is_valid_for_longer_than_a_minute(asked: int) -> None:
         HeartbeatExtension(
             incarnation(3), "boot", 20, "ill", 5, known_epoch=7, disk_used_percent=4
         ),
+        HeartbeatExtension(incarnation(3), "boot", is_ill=True, promised_epoch=8),
     ],
 )
 def test_the_next_heartbeat_of_a_process_has_other_ends(
