@@ -2,9 +2,10 @@
 The master requests another SyncStateSet. Pure.
 
 A broker that the master adds has to be alive, as the process that the request names.
-Brokers that stay or leave need not be alive (RMQ-R110).
+Brokers that stay or leave need not be alive (RMQ-R110). One that the master adds as
+filling has to tell so in its heartbeats: elections go by them (B11).
 
-Source: formats 4.2; RMQ-R101 to RMQ-R112; B1, B2, B7.
+Source: formats 4.2; RMQ-R101 to RMQ-R112; B1, B2, B7, B11.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult
             ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
             "the SyncStateSet has these members already",
         )
-    refusal = _fenced(state, command) or _unfit(state, members, candidates, facts)
+    refusal = (
+        _fenced(state, command)
+        or _unfit(state, members, candidates, facts)
+        or _untold(state, command, members, facts)
+    )
     if refusal is not None:
         return refusal
     if command.master not in members:
@@ -151,6 +156,27 @@ def _unfit(
     if dead:
         return _refused(ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, "not alive", dead)
     return None
+
+
+def _untold(
+    state: SetState, command: AlterSet, members: frozenset[Member], facts: Facts
+) -> Rejected | None:
+    """
+    Refuses members that are filling, and of which no heartbeat told it yet: an election
+    before the next one would take them for whole (B11).
+    """
+    added = members - state.agreed.members
+    untold = frozenset(
+        one.broker_id
+        for one in state.replicas
+        if one.member in added
+        and one.broker_id in command.filling
+        and not facts.begin(one).is_filling
+    )
+    if not untold:
+        return None
+    reason = "its heartbeats have to tell first that it is filling"
+    return _refused(ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, reason, untold)
 
 
 def _is_present(state: SetState, member: Member) -> bool:

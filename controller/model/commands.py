@@ -161,6 +161,8 @@ class AlterSet:
         candidates: those that stay candidates.
         is_fence: the set stays the same and only its epoch rises: afterwards no earlier
             request with an unknown outcome can take effect.
+        filling: the ids of added members that lack records of the set, by the word of
+            the master, whose handshakes with them tell it (B11).
     """
 
     master: Member
@@ -169,6 +171,7 @@ class AlterSet:
     members: frozenset[Member]
     candidates: frozenset[Member] = frozenset()
     is_fence: bool = False
+    filling: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

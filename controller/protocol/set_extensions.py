@@ -177,6 +177,7 @@ def links_of(fields: Fields) -> AccessMode | None:
 class _AlterSetHeader:
     pystore_incarnation: str | None = None
     pystore_is_fence: bool = False
+    pystore_filling_ids: str | None = None
 
 
 def alter_set_fields(command: AlterSet) -> dict[str, str]:
@@ -186,7 +187,9 @@ def alter_set_fields(command: AlterSet) -> dict[str, str]:
     if command.master.incarnation is None:
         return {}
     agreed = AgreedSet(command.members, command.set_epoch, command.candidates)
-    own = _AlterSetHeader(command.master.incarnation.text, command.is_fence)
+    own = _AlterSetHeader(
+        command.master.incarnation.text, command.is_fence, ids_text(command.filling)
+    )
     return encode_fields(own) | agreed_fields(agreed)
 
 
@@ -215,7 +218,13 @@ def alter_set_of(
     master = _process(master_id, header.pystore_incarnation)
     members, candidates = _members_of(fields, broker_ids)
     return AlterSet(
-        master, epoch, set_epoch, members, candidates, header.pystore_is_fence
+        master,
+        epoch,
+        set_epoch,
+        members,
+        candidates,
+        header.pystore_is_fence,
+        parse_ids(header.pystore_filling_ids),
     )
 
 

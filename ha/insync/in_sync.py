@@ -226,7 +226,7 @@ class InSync:
             reason = "an earlier change of the SyncStateSet got no answer"
         else:
             return None
-        change = agreement.ask(wish.members, wish.candidates, reason)
+        change = agreement.ask(wish.members, wish.candidates, reason, wish.filling)
         self._advance_anew(now_ms)
         return change
 

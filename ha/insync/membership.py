@@ -35,11 +35,13 @@ class WantedSet:
         members: with the master (RMQ-R91).
         candidates: those that may stay candidates.
         reasons: one sentence for each replica that joins or leaves.
+        filling: the ids of those that join and lack records of the set (B11).
     """
 
     members: frozenset[Member]
     candidates: frozenset[Member]
     reasons: tuple[str, ...]
+    filling: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -155,9 +157,8 @@ class Membership:
         Returns the set that the master should request.
         """
         agreed = self.set_state.agreed
-        coming = {
-            one.member for one in self.joiners(now_ms) if self._holds_acknowledged(one)
-        }
+        joining = [one for one in self.joiners(now_ms) if self._holds_acknowledged(one)]
+        coming = {one.member for one in joining}
         leaving = {one: self._removal_reason(one) for one in self._listed() - coming}
         gone = {member for member, reason in leaving.items() if reason is not None}
         # A restarted broker takes the place of its older process.
@@ -176,6 +177,7 @@ class Membership:
                     for one in _ordered(coming)
                 ),
             ),
+            frozenset(one.broker_id for one in joining if one.is_filling),
         )
 
     def _listed(self) -> frozenset[Member]:

@@ -30,6 +30,8 @@ class SetChange:
         reason: one line for people.
         is_fence: the set stays as it is, only its version rises: afterwards no
             earlier request of unknown outcome can be taken any more.
+        filling: the ids of the members that join and lack records of the set: the
+            controller takes them once it knows that itself (B11).
     """
 
     attempt: int
@@ -39,6 +41,7 @@ class SetChange:
     candidates: frozenset[Member]
     reason: str
     is_fence: bool = False
+    filling: frozenset[int] = frozenset()
 
 
 def change_reason(before: AgreedSet, after: AgreedSet, asked: SetChange | None) -> str:

@@ -78,6 +78,7 @@ class MembershipState:
         members: frozenset[Member],
         candidates: frozenset[Member],
         reason: str,
+        filling: frozenset[int] = frozenset(),
     ) -> SetChange:
         """
         Requests a set; requesting the agreed set again settles changes without an
@@ -100,6 +101,7 @@ class MembershipState:
             candidates=candidates,
             reason=reason,
             is_fence=content == (self.agreed.members, self.agreed.candidates),
+            filling=filling,
         )
         self._count()
         return self._asked

@@ -310,4 +310,5 @@ def alteration(change: SetChange, master_id: int) -> AlterSet:
         change.members,
         change.candidates,
         change.is_fence,
+        change.filling,
     )

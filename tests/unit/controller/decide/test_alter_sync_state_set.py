@@ -16,6 +16,7 @@ from pystore.controller.model.commands import (
     StepDown,
     Trigger,
 )
+from pystore.controller.model.log_end import LogBegin
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NewSet
 from pystore.remoting.codes import ResponseCode
@@ -221,3 +222,32 @@ def test_a_broker_that_is_named_twice_is_refused() -> None:
     assert brokers.code(_wanted(brokers, a, b, former, Member(3))) is (
         ResponseCode.CONTROLLER_INVALID_REPLICAS
     )
+
+
+def test_a_filling_member_is_added_once_its_heartbeats_tell_it() -> None:
+    """
+    B11: it begins late in the link of which the master tells. An election before its
+    next heartbeat would take it for whole. A member that stays was heard before.
+    """
+    brokers = Brokers()
+    a, b = (brokers.join(number, start(1)) for number in (1, 2))
+    brokers.elect(1)
+    set_epoch = brokers.state.agreed.set_epoch
+    command = AlterSet(
+        a, 1, set_epoch, frozenset({a, b}), filling=frozenset({2})
+    )
+    refused = brokers.refused(command)
+    assert (ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, frozenset({2})) == (
+        refused.code,
+        refused.broker_ids,
+    )
+    assert "tell first that it is filling" in refused.reason
+    heard = brokers.last_heartbeats[2]
+    late = LogBegin(4096, is_filling=True)
+    brokers.last_heartbeats[2] = replace(heard, begin=late)
+    brokers.do(command, NewSet)
+    c = brokers.join(3, start(1))
+    brokers.last_heartbeats[2] = heard
+    more = replace(command, set_epoch=set_epoch + 1, members=frozenset({a, b, c}))
+    brokers.do(more, NewSet)
+    assert {1, 2, 3} == {one.broker_id for one in brokers.state.agreed.members}

@@ -48,7 +48,8 @@ def test_a_change_of_the_set_names_incarnations(is_fence: bool) -> None:
     """B1, B7, RMQ-R112."""
     me = Member(1, START)
     members = frozenset({me, Member(2)})
-    command = AlterSet(me, 5, 9, members, frozenset({Member(3, OTHER)}), is_fence)
+    candidates, filling = frozenset({Member(3, OTHER)}), frozenset({2} - {is_fence + 1})
+    command = AlterSet(me, 5, 9, members, candidates, is_fence, filling)
     fields = alter_set_fields(command)
 
     assert command == alter_set_of(fields, 1, 5, frozenset({1, 2}), 9)

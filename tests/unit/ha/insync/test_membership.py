@@ -47,7 +47,21 @@ class TestExpand:
 
         replicas.monitor.leased()
         replicas.ack(2, 100)
-        assert {1, 2} == replicas.asked_ids()
+        change = replicas.ask()
+        assert members(1, 2) == change.members
+        assert frozenset({2}) == change.filling
+
+    def test_only_those_that_join_are_named_as_filling(self) -> None:
+        """B11: the controller has to know them before it elects among them."""
+        replicas = ReplicaSet(end=100)
+        replicas.monitor.leased()
+        replicas.connect(2, filling=True)
+        replicas.ack(2, 100)
+        replicas.agree(replicas.ask())
+        replicas.connect(3)
+        replicas.ack(3, 100)
+
+        assert frozenset() == replicas.ask().filling
 
     def test_a_slave_below_the_epochs_start_is_not_asked_in(self) -> None:
         """RMQ-R83, RMQ-R85: it has not shown that it holds this master's history."""
