@@ -1,5 +1,6 @@
 """
-Tells the leading controller of a host (7119), and asks it for all hosts (7125).
+Tells the leading controller of a host (7119), asks it for all hosts (7125), and has it
+forget one (7127).
 
 Source: docs/controller.md, *Hosts*.
 """
@@ -15,17 +16,18 @@ from pystore.controller.protocol.host_descriptions import (
     decode_hosts,
     encode_hosts,
 )
-from pystore.errors import RemoteViolation, UnavailableError
+from pystore.errors import InvalidError, RemoteViolation, UnavailableError
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.host_headers import (
     DescribeHostsRequest,
     DescribeHostsResponse,
+    ForgetHostRequest,
     HostHeartbeatRequest,
 )
 
-__all__ = ["describe_hosts", "hosts_page_of", "send_host_heartbeat"]
+__all__ = ["describe_hosts", "forget_host", "hosts_page_of", "send_host_heartbeat"]
 
 
 async def send_host_heartbeat(
@@ -75,6 +77,29 @@ async def describe_hosts(client: ControllerClient) -> AsyncIterator[HostsPage]:
         yield page
         if not header.after_host:
             return
+
+
+async def forget_host(client: ControllerClient, host: str) -> None:
+    """
+    Has the leading controller delete what it knows of a host. One that it does not know
+    is fine.
+
+    Args:
+        client: to the controllers; of its loop.
+        host: its address.
+
+    Raises:
+        InvalidError: it is alive, or a set needs it.
+        UnavailableError: no controller leads, or it does not answer; what was asked for
+            may be done or not. Or it has led for too short a time, or is too old.
+    """
+    request = RemotingCommand(
+        RequestCode.FORGET_HOST, ext_fields=encode_fields(ForgetHostRequest(host))
+    )
+    answer = await client.call_leader(request)
+    if answer.code == ResponseCode.CONTROLLER_INVALID_REQUEST:
+        raise InvalidError(" ".join((answer.remark or "").split()))
+    _check(answer, RequestCode.FORGET_HOST)
 
 
 def hosts_page_of(answer: RemotingCommand) -> tuple[HostsPage, DescribeHostsRequest]:

@@ -67,6 +67,7 @@ FIELD_CHARS: Mapping[str, int] = {
     "pystoreIncarnation": FIELD_CHARS_MAX,
     "pystoreStarts": _STARTS_CHARS,
     "afterHost": _ADDRESS_CHARS,
+    "host": _ADDRESS_CHARS,
     "brokerAddr": _ADDRESS_CHARS,
     "brokerAddress": _ADDRESS_CHARS,
     "pystoreHaAddress": _ADDRESS_CHARS,
@@ -74,6 +75,7 @@ FIELD_CHARS: Mapping[str, int] = {
     "registerCheckCode": _ADDRESS_CHARS + 20,
     # ID;...
     "brokerControllerIdsToClean": 20 * BROKERS_MAX,
+    "pystoreFillingIds": 20 * BROKERS_MAX,
     # ID@INCARNATION;...
     "pystoreCandidates": 72 * BROKERS_MAX,
     "pystoreMembers": 72 * BROKERS_MAX,

@@ -231,6 +231,7 @@ class Controller:
         await self._begin_users(store, authority.term)
         await run(CallKind.OTHER, leader.sets.load)
         await run(CallKind.OTHER, leader.audit.load, store)
+        await run(CallKind.OTHER, leader.host_records.load, context.clock_ns())
         has_sets = bool(leader.sets.names())
         await self._new_cluster.look(store, authority.term, has_sets=has_sets)
         context.leader = leader

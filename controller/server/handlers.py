@@ -133,6 +133,7 @@ class Handlers:
             RequestCode.DESCRIBE_SETS: self._all_sets.answer,
             RequestCode.HOST_HEARTBEAT: self._hosts.take,
             RequestCode.DESCRIBE_HOSTS: self._hosts.answer,
+            RequestCode.FORGET_HOST: self._hosts.forget,
             RequestCode.BROKER_SET_EVENTS: self._events,
             RequestCode.ELECT_UNCLEAN: self._elect_unclean,
             RequestCode.TRANSFER_CONTROLLER: self._transfer,

@@ -1,6 +1,6 @@
 """
-Takes the heartbeats of hosts (7119), and describes hosts page by page (7125). For one
-event loop.
+Takes the heartbeats of hosts (7119), describes hosts page by page (7125), and forgets
+one that is gone for good (7127). For one event loop.
 
 Source: docs/controller.md, *Hosts*; C2.
 """
@@ -16,7 +16,6 @@ from pystore.controller.protocol.host_descriptions import (
     encode_hosts,
 )
 from pystore.controller.server.context import ControllerContext
-from pystore.controller.server.hosts import Hosts
 from pystore.controller.server.term import LeaderTerm
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -25,6 +24,7 @@ from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.host_headers import (
     DescribeHostsRequest,
     DescribeHostsResponse,
+    ForgetHostRequest,
     HostHeartbeatRequest,
 )
 from pystore.remoting.reply import Reply
@@ -34,11 +34,12 @@ __all__ = ["HostHandlers"]
 _PAGE_HOSTS = 200
 """A page of them is shorter than the longest frame."""
 _MS = 1_000_000
+_NAMED_MAX = 10
 
 
 class HostHandlers:
     """
-    The answers to 7119 and 7125.
+    The answers to 7119, 7125 and 7127.
 
     Args:
         context: of the controller.
@@ -50,7 +51,6 @@ class HostHandlers:
     ) -> None:
         self._context = context
         self._leading = leading
-        self._hosts = Hosts()
 
     async def take(self, request: RemotingCommand, _: Connection) -> Reply:
         """
@@ -60,7 +60,7 @@ class HostHandlers:
             NotLeading: this controller does not lead.
             RemoteViolation: it is malformed.
         """
-        self._leading()
+        leader = self._leading()
         header = decode_fields(HostHeartbeatRequest, request.ext_fields)
         hosts = (
             ()
@@ -69,16 +69,14 @@ class HostHandlers:
         )
         timeout_ms = header.timeout_millis
         if len(hosts) != 1 or not 0 < timeout_ms <= HEARTBEAT_TIMEOUT_MAX_MS:
-            return Reply(
-                ResponseCode.CONTROLLER_INVALID_REQUEST,
+            return _refused(
                 f"a heartbeat of a host has the description of one, at most "
                 f"{HOST_BODY_BYTES_MAX} bytes, and is valid for at most "
                 f"{HEARTBEAT_TIMEOUT_MAX_MS} ms",
             )
-        if not self._hosts.receive(hosts[0], timeout_ms, self._context.clock_ns()):
-            return Reply(
-                ResponseCode.CONTROLLER_INVALID_REQUEST, "there are too many hosts"
-            )
+        if not leader.hosts.receive(hosts[0], timeout_ms, self._context.clock_ns()):
+            return _refused("there are too many hosts")
+        leader.host_records.changed()
         return Reply()
 
     async def answer(self, request: RemotingCommand, _: Connection) -> Reply:
@@ -91,7 +89,7 @@ class HostHandlers:
         leader = self._leading()
         header = decode_fields(DescribeHostsRequest, request.ext_fields)
         now_ns = self._context.clock_ns()
-        found = self._hosts.after(header.after_host, _PAGE_HOSTS + 1, now_ns)
+        found = leader.hosts.after(header.after_host, _PAGE_HOSTS + 1, now_ns)
         page = found[:_PAGE_HOSTS]
         told = DescribeHostsResponse(
             (now_ns - leader.authority.began_ns) // _MS,
@@ -99,3 +97,40 @@ class HostHandlers:
             page[-1].address if len(found) > _PAGE_HOSTS else "",
         )
         return Reply(ext_fields=encode_fields(told), body=encode_hosts(page))
+
+    async def forget(self, request: RemotingCommand, _: Connection) -> Reply:
+        """
+        Deletes what is known of a host that is silent, and that no set needs.
+
+        Raises:
+            NotLeading: this controller does not lead.
+            PystoreError: the record store refuses.
+        """
+        leader = self._leading()
+        host = decode_fields(ForgetHostRequest, request.ext_fields).host
+        if not leader.may_replace:
+            return Reply(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                "this controller leads too short a time to know which hosts are alive",
+            )
+        found = leader.hosts.find(host, self._context.clock_ns())
+        if found is None:
+            return Reply()
+        if found.is_alive:
+            return _refused(f"host {host} is alive: stop it first")
+        needed = leader.hosts.needed(host)
+        if needed:
+            names = ", ".join(
+                f"{one.cluster}/{one.set_name}/{one.broker_id}"
+                for one in needed[:_NAMED_MAX]
+            )
+            return _refused(
+                f"{len(needed)} replicas of host {host} are brokers of their sets, "
+                f"such as {names}: have it emptied (`pystore recovery decommission`)"
+            )
+        await leader.host_records.forget(host)
+        return Reply()
+
+
+def _refused(reason: str) -> Reply:
+    return Reply(ResponseCode.CONTROLLER_INVALID_REQUEST, reason)

@@ -18,6 +18,7 @@ __all__ = [
     "AUDIT",
     "CLUSTER",
     "HISTORY",
+    "HOSTS",
     "LEADER",
     "PEERS",
     "PROOF",
@@ -27,6 +28,7 @@ __all__ = [
     "USERS",
     "USERS_CHANGED",
     "history_key",
+    "host_key",
     "names_of",
     "peer_key",
     "set_key",
@@ -41,6 +43,9 @@ CLUSTER = "controller/cluster"
 
 HISTORY = "controller/hist/"
 """The last events of each set; as long as `SETS`, so each set has a key."""
+
+HOSTS = "controller/hosts/"
+"""One record for each host that carries a replica of a set."""
 
 LEADER = "controller/leader"
 """The controller that holds it leads; its value is the address of the leader."""
@@ -87,6 +92,18 @@ def history_key(cluster: str, name: str) -> str:
         InvalidError: as `set_key`.
     """
     return HISTORY + set_key(cluster, name).removeprefix(SETS)
+
+
+def host_key(address: str) -> str:
+    """
+    Returns the key of a host.
+
+    Raises:
+        InvalidError: the address is too long for a key.
+    """
+    key = f"{HOSTS}{_escaped(address)}"
+    check_key(key)
+    return key
 
 
 def names_of(key: str) -> tuple[str, str]:

@@ -28,6 +28,8 @@ from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, No
 from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.controller_events import set_events
 from pystore.controller.server.describe import set_details
+from pystore.controller.server.host_records import HostRecords
+from pystore.controller.server.hosts import Hosts
 from pystore.controller.server.last_refusals import LastRefusals, RefusalRate
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
@@ -89,6 +91,8 @@ class LeaderTerm:
         authority: of the term.
         history: of the sets.
         audit: makes the lines of operators' orders.
+        hosts: that were heard, or have a record.
+        host_records: of them.
     """
 
     def __init__(
@@ -115,6 +119,10 @@ class LeaderTerm:
         self._threads = threads
         self.history = SetHistory(
             store, authority.term, threads, lambda: self.sets.has_space
+        )
+        self.hosts = Hosts(self._is_member)
+        self.host_records = HostRecords(
+            store, authority.term, threads, self.hosts, lambda: self.sets.has_space, say
         )
         self._store = store
         self._liveness = liveness
@@ -188,6 +196,7 @@ class LeaderTerm:
                 self._watch_calls(),
                 self._pause_detector.run(),
                 self.history.run(),
+                self.host_records.run(),
             )
         ]
         try:
@@ -492,6 +501,10 @@ class LeaderTerm:
                 await asyncio.sleep(left_s)
                 continue
             await self._prove_once()
+
+    def _is_member(self, names: SetKey, broker_id: int) -> bool:
+        state = self.sets.known(names)
+        return state is not None and state.replica(broker_id) is not None
 
     async def _look(self) -> None:
         """

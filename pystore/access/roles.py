@@ -102,6 +102,7 @@ ROLES_OF_CODE: Mapping[int, AbstractSet[UserRole]] = {
     RequestCode.ADD_BROKER: _OPERATORS,
     RequestCode.REMOVE_BROKER: _OPERATORS,
     RequestCode.DESCRIBE_HOST: _PEOPLE,
+    RequestCode.FORGET_HOST: _OPERATORS,
 }
 """Who may send a request with this code."""
 

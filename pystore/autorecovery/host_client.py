@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pystore.autorecovery.controllers import LeadingControllers
 from pystore.autorecovery.host_peers import CarriedReplica, NewReplica, RecoveryHost
 from pystore.controller.client.client import ControllerClient
-from pystore.controller.client.host_descriptions import describe_hosts
+from pystore.controller.client.host_descriptions import describe_hosts, forget_host
 from pystore.controller.protocol.host_descriptions import HostDescription, decode_hosts
 from pystore.errors import ClosedError, InvalidError, UnavailableError
 from pystore.net.tls import ClientTls
@@ -83,8 +83,8 @@ class RemoteHosts:
 
     def all_hosts(self) -> Mapping[str, RecoveryHost]:
         """
-        See `HostPeers.all_hosts`. A host that is silent is known as long as one
-        controller leads that has heard of it.
+        See `HostPeers.all_hosts`. A host that is silent is known as long as it has a
+        record, or one controller leads that has heard of it.
 
         Raises:
             UnavailableError: the controllers do not answer, or the leading one has led
@@ -139,11 +139,10 @@ class RemoteHosts:
 
     def forget(self, host: str) -> None:
         """
-        See `HostPeers.forget`. A host that ends its heartbeats has no identity: the
-        next controller that leads does not know it.
+        See `HostPeers.forget`. Its record goes, so that no later controller knows it.
 
         Raises:
-            InvalidError: it still runs.
+            InvalidError: it still runs, or a set needs it.
             UnavailableError: as `all_hosts`.
         """
         known = self.all_hosts().get(host)
@@ -152,6 +151,7 @@ class RemoteHosts:
                 f"host {host} still runs: stop it, then do this again once the "
                 "controllers know it as not alive"
             )
+        self._controllers.call(lambda client: forget_host(client, host))
 
     def _describe(self, host: str) -> HostDescription:
         request = RemotingCommand(RequestCode.DESCRIBE_HOST)

@@ -138,6 +138,7 @@ class RequestCode(IntEnum):
     SEGMENT_RATE = 7124
     DESCRIBE_HOSTS = 7125
     DESCRIBE_HOST = 7126
+    FORGET_HOST = 7127
     HAND_OVER = 7201
 
 

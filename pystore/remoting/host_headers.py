@@ -15,6 +15,7 @@ __all__ = [
     "AddBrokerRequest",
     "DescribeHostsRequest",
     "DescribeHostsResponse",
+    "ForgetHostRequest",
     "HostHeartbeatRequest",
     "RemoveBrokerRequest",
 ]
@@ -96,3 +97,16 @@ class DescribeHostsResponse:
     led_millis: Int64 = 0
     may_replace_master: bool = False
     next_host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetHostRequest:
+    """
+    7127: deletes what the controllers know of a host that is silent, and that no set
+    needs. One that they do not know is fine.
+
+    Attributes:
+        host: its address.
+    """
+
+    host: str

@@ -5,6 +5,7 @@ its replica anew on a spare host, while a writer and a reader go on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -35,8 +36,7 @@ class _Hosts:
         self.folder = folder
         self._stack = stack
         self.records = folder / "records"
-        words = ("--store", self.records)
-        self.controller = stack.enter_context(ControllerProcess(*words))
+        self.controller = self._controller()
         self.hosts = {
             name: stack.enter_context(
                 HostProcess(folder, name, self.controller.address)
@@ -48,6 +48,28 @@ class _Hosts:
             until(lambda: self.in_sync() == list(range(1, number + 1)))  # noqa: B023
         self.ask("delay", "2")
         self.ask("settings", "backoff_s=1", "fill_window=64", "worker_slots=4")
+
+    def _controller(self, listen: str = "127.0.0.1:0") -> ControllerProcess:
+        words = ("--store", self.records)
+        return self._stack.enter_context(ControllerProcess(*words, listen=listen))
+
+    def restart_controllers(self) -> None:
+        """
+        Kills all of them, and starts another one, which knows only the records.
+        """
+        self.controller.child.kill()
+        self.controller.child.wait()
+        self.controller = self._controller(self.controller.address)
+
+    def known_hosts(self) -> dict[str, bool]:
+        """
+        Whether each host is alive that the leading controller knows, by address; empty:
+        none leads yet.
+        """
+        words = ("admin", "describeHosts", "-a", self.controller.address, "--json")
+        done = run(*words)
+        hosts = [] if done.exit_code else json.loads(done.stdout)["hosts"]
+        return {one["address"]: one["alive"] for one in hosts}
 
     def recovery(self, name: str = "recovery") -> RecoveryProcess:
         return self._stack.enter_context(
@@ -159,3 +181,30 @@ def test_a_host_is_emptied_while_it_serves_by_one_command(tmp_path: Path) -> Non
         until(lambda: "no set knows it any more" in run(*again).output)
         assert 0 == daemon.stop()
         found.check_equal("two", "three", "spare")
+
+
+def test_a_dead_host_is_emptied_and_forgotten_after_the_controllers_restarted(
+    tmp_path: Path,
+) -> None:
+    """
+    AR-R22, AR-R23: it is dead for good, and no controller that lives has heard of it.
+    What they know of it comes from the record store, until it is forgotten.
+    """
+    with _hosts(tmp_path) as found:
+        dead = found.hosts["three"]
+        dead.kill()
+        found.restart_controllers()
+        order = ("decommission", "-a", found.controller.address, dead.address)
+        words = ("recovery", *order, "--records", found.records)
+        until(lambda: run(*words, "--dry-run").exit_code == 0)
+        assert found.known_hosts()[dead.address] is False
+        plan = f"c/b/3 goes to {found.hosts['spare'].address}: "
+        assert plan in found.ask(*order)
+        daemon = found.recovery()
+        until(lambda: found.members() == found.in_sync() == [1, 2, 4], _DONE_S)
+        until(lambda: "no set knows it any more" in run(*words).output, _DONE_S)
+        assert dead.address not in found.known_hosts()
+        found.restart_controllers()
+        others = {one.address for one in found.hosts.values()} - {dead.address}
+        until(lambda: found.known_hosts().keys() == others)
+        assert 0 == daemon.stop()

@@ -97,6 +97,7 @@ HEADERS: dict[RequestCode, Headers] = {
         host.DescribeHostsRequest, host.DescribeHostsResponse
     ),
     RequestCode.DESCRIBE_HOST: Headers(None),
+    RequestCode.FORGET_HOST: Headers(host.ForgetHostRequest),
     RequestCode.SET_COPIES: Headers(operator.SetCopiesRequest),
     RequestCode.SEGMENT_STAT: Headers(operator.SegmentPeerRequest),
     RequestCode.SEGMENT_ORDER: Headers(operator.SegmentPeerRequest),

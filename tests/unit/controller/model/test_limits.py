@@ -38,7 +38,8 @@ def _texts() -> set[str]:
     Returns the names of all texts in requests to a controller.
     """
     # 7120 to 7124 go to brokers, 7126 to hosts.
-    ours = *range(7101, 7120), RequestCode.DESCRIBE_HOSTS
+    hosts = RequestCode.DESCRIBE_HOSTS, RequestCode.FORGET_HOST
+    ours = *range(7101, 7120), *hosts
     codes = [RequestCode.BROKER_HEARTBEAT, *range(1001, 1014), *ours]
     kinds = [HEADERS[code].request for code in HEADERS if code in codes]
     for module in (extensions, set_extensions):

@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from lib.controller.controller_server import Running, running
-from lib.remoting.virtual_time_loop import move, run
+from lib.controller.controller_server import Running, SpokenBroker, running
+from lib.remoting.virtual_time_loop import move, run, until
 from lib.values import replace
 
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.client.host_descriptions import (
     describe_hosts,
+    forget_host,
     send_host_heartbeat,
 )
 from pystore.controller.protocol.host_descriptions import (
@@ -23,9 +24,16 @@ from pystore.controller.protocol.host_descriptions import (
     HostsPage,
     encode_hosts,
 )
+from pystore.controller.server.record_keys import host_key
+from pystore.errors import InvalidError, UnavailableError
 from pystore.records.memory import MemorySpace
 from pystore.remoting.codes import RequestCode, ResponseCode
-from pystore.remoting.host_headers import DescribeHostsRequest, HostHeartbeatRequest
+from pystore.remoting.controller_headers import CleanBrokerDataRequest
+from pystore.remoting.host_headers import (
+    DescribeHostsRequest,
+    ForgetHostRequest,
+    HostHeartbeatRequest,
+)
 
 ONE = HostDescription("h:1", "r", 100, 40, "", (HostedReplica("c", "s", 1, "h:3"),))
 
@@ -93,14 +101,64 @@ def test_what_is_no_heartbeat_of_a_host_is_refused(
     run(main())
 
 
+async def led_for_long(at: Running, seconds: int = 11) -> None:
+    """
+    Waits until all heartbeats would have arrived.
+    """
+    for _ in range(2 * seconds):
+        move(500)
+        await asyncio.sleep(0.01)
+
+
+def test_a_dead_host_is_known_to_the_next_controller_and_forgotten_on_request() -> None:
+    """
+    Not while it is alive, nor before the controller knows that, nor while a set has a
+    replica of it.
+    """
+
+    async def main() -> None:
+        space = MemorySpace()
+        carried = HostedReplica("cluster", "set", 1, "h:3")
+        one = replace(ONE, replicas=(carried, HostedReplica("cluster", "set", 7)))
+        async with running(space) as at, ControllerClient([at.address]) as client:
+            await SpokenBroker(at, 1).join()
+            await send_host_heartbeat(client, one, 20_000)
+            await led_for_long(at)
+            with pytest.raises(InvalidError, match="h:1 is alive: stop it first"):
+                await forget_host(client, "h:1")
+            await until(lambda: host_key("h:1") in space.rows)
+        async with running(space) as at, ControllerClient([at.address]) as client:
+            (page,) = await pages(client)
+            (found,) = page.hosts
+            assert ("h:1", "r", (carried,)) == (found.address, found.rack, found.replicas)
+            assert not found.is_alive
+            with pytest.raises(UnavailableError, match="too short a time"):
+                await forget_host(client, "h:1")
+            await led_for_long(at)
+            with pytest.raises(InvalidError, match=r"such as cluster/set/1: have it"):
+                await forget_host(client, "h:1")
+            header = CleanBrokerDataRequest(
+                "set", "cluster", "1", is_clean_living_broker=True
+            )
+            assert 0 == (await at.ask(RequestCode.CLEAN_BROKER_DATA, header)).code
+            await forget_host(client, "h:1")
+            await forget_host(client, "h:1")
+            assert host_key("h:1") not in space.rows
+            (page,) = await pages(client)
+            assert () == page.hosts
+
+    run(main())
+
+
 async def refused(at: Running) -> set[int]:
     """
-    The answers to both requests.
+    The answers to the three requests.
     """
     header = HostHeartbeatRequest()
     beat = await at.ask(RequestCode.HOST_HEARTBEAT, header, encode_hosts([ONE]))
     asked = await at.ask(RequestCode.DESCRIBE_HOSTS, DescribeHostsRequest())
-    return {beat.code, asked.code}
+    forget = await at.ask(RequestCode.FORGET_HOST, ForgetHostRequest("h:1"))
+    return {beat.code, asked.code, forget.code}
 
 
 def test_a_controller_that_does_not_lead_neither_takes_nor_tells() -> None:
