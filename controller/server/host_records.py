@@ -58,6 +58,7 @@ class HostRecords:
         term: Term,
         threads: StoreThreads,
         hosts: Hosts,
+        *,
         has_space: Callable[[], bool],
         say: Callable[[str], object],
     ) -> None:

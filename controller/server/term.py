@@ -122,7 +122,12 @@ class LeaderTerm:
         )
         self.hosts = Hosts(self._is_member)
         self.host_records = HostRecords(
-            store, authority.term, threads, self.hosts, lambda: self.sets.has_space, say
+            store,
+            authority.term,
+            threads,
+            self.hosts,
+            has_space=lambda: self.sets.has_space,
+            say=say,
         )
         self._store = store
         self._liveness = liveness

@@ -311,8 +311,22 @@ def test_a_change_is_requested_by_the_master_in_its_incarnation() -> None:
     With its candidates and epochs, and as a fence if it is one.
     """
     change = SetChange(
-        4, 7, 9, BOTH, frozenset({Member(3)}), "a reason", True, frozenset({2})
+        4,
+        7,
+        9,
+        BOTH,
+        frozenset({Member(3)}),
+        "a reason",
+        is_fence=True,
+        filling=frozenset({2}),
     )
-    expected = AlterSet(US, 7, 9, BOTH, frozenset({Member(3)}), True, frozenset({2}))
-
+    expected = AlterSet(
+        US,
+        7,
+        9,
+        BOTH,
+        frozenset({Member(3)}),
+        is_fence=True,
+        filling=frozenset({2}),
+    )
     assert expected == alteration(change, 1)

@@ -233,9 +233,7 @@ def test_a_filling_member_is_added_once_its_heartbeats_tell_it() -> None:
     a, b = (brokers.join(number, start(1)) for number in (1, 2))
     brokers.elect(1)
     set_epoch = brokers.state.agreed.set_epoch
-    command = AlterSet(
-        a, 1, set_epoch, frozenset({a, b}), filling=frozenset({2})
-    )
+    command = AlterSet(a, 1, set_epoch, frozenset({a, b}), filling=frozenset({2}))
     refused = brokers.refused(command)
     assert (ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, frozenset({2})) == (
         refused.code,

@@ -535,8 +535,12 @@ def test_a_refusal_says_what_a_restarted_member_lacks_of_a_filling_one() -> None
     """
     brokers = _beside_a_filling_one(LogEnd(1, 699), LogEnd(1, 700))
     reason = brokers.refused(Elect(Trigger.BROKER, 1)).reason
-    assert "broker 1 has the older records of the set, and its log ends at 699" in reason
-    assert "broker 2, which is filling, may have acknowledged records up to 700" in reason
+    assert (
+        "broker 1 has the older records of the set, and its log ends at 699" in reason
+    )
+    assert (
+        "broker 2, which is filling, may have acknowledged records up to 700" in reason
+    )
 
     brokers = _beside_a_filling_one(LogEnd(1, 700), LogEnd(1, 700), promised=1)
     reason = brokers.refused(Elect(Trigger.BROKER, 1)).reason

@@ -87,8 +87,8 @@ class _Records:
             term,
             StoreThreads(),
             hosts,
-            lambda: self.has_space,
-            self.said.append,
+            has_space=lambda: self.has_space,
+            say=self.said.append,
         )
         records.load(S)
         task = asyncio.create_task(records.run())
@@ -122,7 +122,9 @@ def test_the_next_leader_knows_the_hosts_that_carry_replicas() -> None:
             assert 3 == records.commits - before
         async with records.term() as (hosts, _):
             told = hosts.after("", 99, 3 * S)
-            assert [replace(one, is_alive=False, since_ms=2_000) for one in some] == told
+            assert [
+                replace(one, is_alive=False, since_ms=2_000) for one in some
+            ] == told
             assert {} == hosts.due
 
     asyncio.run(main())
