@@ -117,6 +117,7 @@ RIM = {
     "pystore.controller.server.controller",
     "pystore.controller.server.death_check",
     "pystore.controller.server.describe_sets",
+    "pystore.controller.server.host_records",
     "pystore.controller.server.leadership",
     "pystore.controller.server.name_server",
     "pystore.controller.server.new_cluster",
