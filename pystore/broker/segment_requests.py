@@ -210,6 +210,8 @@ class SegmentRequests:
     def _looked(self, replica: _Own) -> ReplicaStat:
         if isinstance(replica, IllStore):
             return replica.stat(self._listen())
+        # First: a cut meanwhile is one after this answer.
+        generation = replica.log.store.log.ends.cut_generation
         log, size = replica.log.log(), replica.log.log().segment_size
         settled = min(log.confirm_offset, log.end_offset)
         folder = os.fspath(self._config.store / COMMIT_LOG)
@@ -231,6 +233,7 @@ class SegmentRequests:
             self._listen(),
             problems,
             tuple(BadSource(*one) for one in replica.came_damaged()),
+            generation,
         )
 
     async def _order(self, request: RemotingCommand, replica: _Own) -> Reply:

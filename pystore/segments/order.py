@@ -58,6 +58,8 @@ class ReplicaStat:
         problems: why the file of a settled segment cannot be read as a whole, by base
             offset.
         bad_sources: what came damaged from a master, since this process began.
+        cut_generation: rises with each cut of the log; -1: not told, as by a broker of
+            an earlier version.
     """
 
     incarnation: str
@@ -68,6 +70,7 @@ class ReplicaStat:
     segments_address: str = ""
     problems: Mapping[int, str] = field(default_factory=dict)
     bad_sources: tuple[BadSource, ...] = ()
+    cut_generation: int = -1
 
 
 class OrderAction(Enum):

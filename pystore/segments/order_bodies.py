@@ -59,6 +59,7 @@ def encode_stat(stat: ReplicaStat) -> bytes:
             "segmentsAddress": stat.segments_address,
             "problems": [[base, why] for base, why in sorted(stat.problems.items())],
             "badSources": [[one.broker_id, one.offset] for one in stat.bad_sources],
+            "cutGeneration": stat.cut_generation,
         }
     )
 
@@ -80,6 +81,8 @@ def decode_stat(body: bytes) -> ReplicaStat:
         read_value(row, "segmentsAddress", str),
         dict(_pairs(row, "problems", str)),
         tuple(BadSource(*one) for one in _pairs(row, "badSources", int)),
+        # A broker of an earlier version does not tell it.
+        read_value({"cutGeneration": -1, **row}, "cutGeneration", int),
     )
     if not 0 <= found.begin <= found.end or found.segment_size <= 0:
         raise RemoteViolation(

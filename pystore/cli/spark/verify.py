@@ -19,11 +19,19 @@ from pystore.cli.lib.group import StorePath, StoreText, json_option
 from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.sizes import parse_size
 from pystore.cli.spark import master_option
+from pystore.cli.spark.verify_peers import (
+    marks_told,
+    opened_peers,
+    peer_options,
+    wanted_peers,
+)
 from pystore.fs.layout import COMMIT_LOG
 from pystore.text import count_text, rate_text, seconds_text, size_text
 from pystore.verify.coverage import UNCOVERED_FIELDS
 
 if TYPE_CHECKING:
+    from pystore.spark.peers.run import PeerVerification
+    from pystore.spark.verify.executors import RunTasks
     from pystore.spark.verify.run import VerifyRun
     from pystore.spark.verify.task import SegmentCheck
 
@@ -33,11 +41,13 @@ _EXAMPLE = """\b
 Examples: compare three replicas; check 100 GB each hour
   pystore spark verify --replicas all --into audit /data/a /data/b /data/c
   pystore spark verify --continuous --budget 100g --pause 3600 --into audit '/data/*'
+Example: check the replicas of running brokers, and have what is bad repaired
+  pystore spark verify --peers -a 127.0.0.1:9878 --records /data/records --mark
 """
 
 
 @click.command(short_help="Check stores, and compare replicas.", epilog=_EXAMPLE)
-@click.argument("stores", type=StoreText(), metavar="STORE...", nargs=-1, required=True)
+@click.argument("stores", type=StoreText(), metavar="[STORE...]", nargs=-1)
 @click.option(
     "--replicas",
     type=click.Choice(["auto", "all", "none"]),
@@ -86,6 +96,7 @@ Examples: compare three replicas; check 100 GB each hour
     metavar="SECONDS",
     help="Time between two rounds.",
 )
+@peer_options
 @master_option
 @json_option
 def verify(
@@ -101,6 +112,7 @@ def verify(
     pause: float,
     master: str | None,
     as_json: bool,
+    **peer: Any,  # noqa: ANN401  the options of `peer_options`
 ) -> int:
     """
     Check every segment of each STORE on Spark. No store is changed.
@@ -111,6 +123,9 @@ def verify(
     but there is no seal and no replica to compare with), SAMPLED (the blocks that were
     read are right), ABSENT, CORRUPT, DIVERGENT, ORPHAN or UNKNOWN.
 
+    With --peers it checks the replicas of running brokers instead: see
+    docs/spark.md, Running replicas.
+
     The exit code is 1 if an operator has to act, and 3 if something could not be
     checked. With --into, it is that of the newest verdicts over all rounds.
     """
@@ -120,7 +135,9 @@ def verify(
 
     if budget is not None and into is None:
         raise click.UsageError("--budget needs --into DIR, which keeps the rounds")
-    find_roots(stores)
+    wanted = wanted_peers(stores, sample, peer)
+    if wanted is None:
+        find_roots(stores)
     from pystore.spark.session import open_session  # noqa: PLC0415
     from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
     from pystore.spark.verify.round_log import lock_rounds  # noqa: PLC0415
@@ -132,19 +149,32 @@ def verify(
         if into is not None:
             # A second job into this folder is refused before it reads for hours.
             stack.enter_context(lock_rounds(into))
-        session = stack.enter_context(open_session("pystore spark verify", master))
-        check = partial(
-            verify_stores, on_spark(session), stores, replicas=replicas, percent=sample
-        )
+        job = None if wanted is None else stack.enter_context(opened_peers(wanted))
+        run: RunTasks | None = None
         for index in itertools.count() if count is None else range(count):
             if index:
                 time.sleep(pause)
+            if job is not None and (why := job.why_not()):
+                click.echo(f"{why}: nothing was read", err=True)
+                code = _worst(code, UNFINISHED)
+                continue
+            if run is None:
+                session = open_session("pystore spark verify", master)
+                run = on_spark(stack.enter_context(session))
+            check: Callable[..., VerifyRun]
+            if job is not None:
+                check = partial(job.round, run)
+            else:
+                check = partial(
+                    verify_stores, run, stores, replicas=replicas, percent=sample
+                )
             if into is None:
                 found = check(number=index, note=partial(_progress, index))
-                code = _worst(code, _report(found, as_json=as_json))
+                done = _report(found, job=job, as_json=as_json)
             else:
-                done = _kept_round(check, into, budget, forget, as_json=as_json)
-                code = _worst(code, done)
+                gone = {str(one.absolute()) for one in forget}
+                done = _kept_round(check, into, budget, gone, job=job, as_json=as_json)
+            code = _worst(code, done)
     return code
 
 
@@ -158,8 +188,9 @@ def _kept_round(
     check: Callable[..., VerifyRun],
     into: Path,
     budget: int | None,
-    forget: tuple[Path, ...],
+    forgotten: set[str],
     *,
+    job: PeerVerification | None,
     as_json: bool,
 ) -> int:
     """
@@ -192,11 +223,11 @@ def _kept_round(
         _progress(number, checks, left)
 
     found = check(number=number, choose=choose, past=past.bad, note=note)
-    gone = {str(one.absolute()) for one in forget}
+    gone = forgotten | (set() if job is None else job.gone(past.stores))
     found = with_lost_stores(past, found, gone)
     newest = merge_rounds(past, found, gone)
     # What was found is told even if it cannot be written.
-    code = _report(newest, into, as_json=as_json)
+    code = _report(newest, into, job=job, as_json=as_json)
     if log.problem is not None:
         click.echo(f"warning: {log.problem}", err=True)
     write_output(into, found, newest)
@@ -208,7 +239,13 @@ def _worst(code: int, other: int) -> int:
     return BAD if BAD in (code, other) else max(code, other)
 
 
-def _report(newest: VerifyRun, into: Path | None = None, *, as_json: bool) -> int:
+def _report(
+    newest: VerifyRun,
+    into: Path | None = None,
+    *,
+    job: PeerVerification | None,
+    as_json: bool,
+) -> int:
     """
     Prints a round, and returns the exit code of the newest verdicts.
     """
@@ -219,11 +256,17 @@ def _report(newest: VerifyRun, into: Path | None = None, *, as_json: bool) -> in
     )
 
     report = summary_of(newest)
+    more: list[str] = []
+    if job is not None:
+        report["marks"], more = marks_told(job)
     if as_json:
         echo_json(report)
     else:
-        click.echo("\n".join(_lines(report, into)))
-    return BAD if is_bad(newest) else UNFINISHED if is_unfinished(newest) else DONE
+        click.echo("\n".join([*_lines(report, into), *more]))
+    is_early = job is not None and bool(job.stopped)
+    if is_bad(newest):
+        return BAD
+    return UNFINISHED if is_early or is_unfinished(newest) else DONE
 
 
 def _lines(report: dict[str, Any], into: Path | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pystore.spark.session import job_errors
 from pystore.spark.verify.executors import on_spark
 from pystore.spark.verify.run import VerifyRun, verify_stores
-from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+from pystore.spark.verify.verdicts import ReplicaAtPlan, SegmentVerdict, Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,12 @@ COLUMNS = {
     "blockDigests": "array<bigint>",
     "evidence": "array<string>",
     "seconds": "double",
+    "brokerId": "int",
+    "incarnation": "string",
+    "begin": "bigint",
+    "confirm": "bigint",
+    "cutGeneration": "bigint",
+    "plannedAt": "timestamp",
 }
 """The columns of a round, with their types in Spark."""
 
@@ -117,7 +123,32 @@ def row_of(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
         "blockDigests": list(one.block_digests),
         "evidence": one.evidence,
         "seconds": one.seconds,
+        **_replica_row(one.replica),
     }
+
+
+def _replica_row(one: ReplicaAtPlan | None) -> dict[str, Any]:
+    return {
+        "brokerId": one and one.broker_id,
+        "incarnation": one and one.incarnation,
+        "begin": one and one.begin,
+        "confirm": one and one.confirm,
+        "cutGeneration": one and one.cut_generation,
+        "plannedAt": one and datetime.fromtimestamp(one.planned_at, UTC),
+    }
+
+
+def _replica_of(row: Mapping[str, Any]) -> ReplicaAtPlan | None:
+    if row.get("brokerId") is None:
+        return None
+    return ReplicaAtPlan(
+        row["brokerId"],
+        row["incarnation"],
+        row["begin"],
+        row["confirm"],
+        row["cutGeneration"],
+        row["plannedAt"].timestamp(),
+    )
 
 
 def verdict_of(row: Mapping[str, Any]) -> SegmentVerdict:
@@ -148,4 +179,5 @@ def verdict_of(row: Mapping[str, Any]) -> SegmentVerdict:
         seconds=row["seconds"],
         round=row["round"],
         verified_at=row["verifiedAt"].timestamp(),
+        replica=_replica_of(row),
     )

@@ -84,4 +84,10 @@ def _finding(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
     row = row_of(one, found)
     for name in ("verifiedAt", "seconds", "readBlocks", "blockDigests"):
         del row[name]
-    return row
+    planned = row.pop("plannedAt")
+    if planned is None:
+        # Of a store that was named by its path.
+        for name in ("brokerId", "incarnation", "begin", "confirm", "cutGeneration"):
+            del row[name]
+        return row
+    return {**row, "plannedAt": planned.isoformat(timespec="seconds")}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["GOOD", "NOTE", "Finding", "SegmentVerdict", "Verdict"]
+__all__ = ["GOOD", "NOTE", "Finding", "ReplicaAtPlan", "SegmentVerdict", "Verdict"]
 
 NOTE = "note: "
 """Begins the evidence that is no damage by itself."""
@@ -65,6 +65,29 @@ class Finding:
     size: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaAtPlan:
+    """
+    A replica of a running broker when the round was planned. What has changed since is
+    not marked by this round.
+
+    Attributes:
+        broker_id: in its set.
+        incarnation: of the process that answered.
+        begin: the first offset of its log.
+        confirm: no byte below was cut any more.
+        cut_generation: of its cuts; -1: not told.
+        planned_at: seconds since 1970.
+    """
+
+    broker_id: int
+    incarnation: str
+    begin: int
+    confirm: int
+    cut_generation: int
+    planned_at: float
+
+
 @dataclass(slots=True)
 class SegmentVerdict:
     """
@@ -97,6 +120,8 @@ class SegmentVerdict:
         seconds: that the check took.
         round: that checked it; ``None``: it is not known yet.
         verified_at: the time of that round, in seconds since 1970.
+        replica: of which replica the row is, as of the plan; ``None``: of a store that
+            was named by its path.
     """
 
     group: str
@@ -121,3 +146,4 @@ class SegmentVerdict:
     seconds: float = 0.0
     round: int | None = None
     verified_at: float | None = None
+    replica: ReplicaAtPlan | None = None

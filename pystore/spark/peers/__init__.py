@@ -1,0 +1,3 @@
+"""
+Verification of the replicas of running brokers, which feeds the queue of repairs.
+"""
