@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 
 from pystore.autorecovery.peer_client import RemotePeers
@@ -145,7 +145,7 @@ def check_broker(task: BrokerTask) -> list[CopyCheck]:
 def check_copies(
     task: BrokerTask,
     peers: ReplicaPeers,
-    open_copy: Callable[[str], closing[PeerCopy]],
+    open_copy: Callable[[str], AbstractContextManager[LogCopy]],
 ) -> list[CopyCheck]:
     """
     Checks the copies of a task.
@@ -215,7 +215,7 @@ def _read_at(
     address: str,
     copy: CopyTask,
     told: OrderProgress,
-    open_copy: Callable[[str], closing[PeerCopy]],
+    open_copy: Callable[[str], AbstractContextManager[LogCopy]],
 ) -> DirectRead:
     if not address:
         return DirectRead(problem="not read directly: it serves no segments")
