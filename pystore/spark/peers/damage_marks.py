@@ -12,7 +12,7 @@ Source: AR-R4, AR-R6, AR-R7, AR-R9; BK-A88; docs/autorecovery.md, *Verification*
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pystore.autorecovery.copies import broker_of, good_copies, priority_of
@@ -116,12 +116,16 @@ class DamageMarks:
         """
         self._told = told = RoundMarks(is_marking=is_marking)
         bad: dict[ReplicaKey, list[SegmentVerdict]] = defaultdict(list)
+        sizes: dict[SegmentKey, int] = {}
         self._divergent.clear()
         for row in rows:
             if row.verdict is Verdict.DIVERGENT:
                 self._divergent[row.group, row.segment] += 1
             if row.is_bad and row.segment is not None and row.replica is not None:
-                bad[ReplicaKey.parse(row.store)].append(row)
+                key = ReplicaKey.parse(row.store)
+                bad[key].append(row)
+                segment = SegmentKey(key.cluster, key.set_name, row.segment)
+                sizes[segment] = row.length
         if not bad:
             return told
         try:
@@ -142,21 +146,27 @@ class DamageMarks:
         told.problem = _brake(left, looked, known, percent, is_forced=is_forced)
         if told.problem:
             return told
-        marks: list[tuple[NewMark, str]] = [
-            one
-            for key, mine in left.items()
-            for one in self._confirmed(key, mine, view, known)
+        facts: dict[SegmentKey, dict[int, Missing]] = defaultdict(dict)
+        lines: dict[SegmentKey, list[str]] = defaultdict(list)
+        for key, mine in left.items():
+            for segment, fact, line in self._confirmed(key, mine, view):
+                facts[segment][key.broker_id] = fact
+                lines[segment].append(line)
+        marks = [
+            _mark(segment, missing, view, known.get(segment, {}), sizes[segment])
+            for segment, missing in facts.items()
         ]
         room = queue.settings().queue_window - len(marked)
-        new = {one.key: one for one, _ in marks if one.key not in known}
-        over = {one.key for one in sorted(new.values(), key=_urgency)[max(room, 0) :]}
-        for one, line in marks:
-            if one.key in over:
-                told.passed_over.append(f"{line}: the queue is full, mark it later")
+        new = sorted((one for one in marks if one.key not in known), key=_urgency)
+        over = {one.key for one in new[max(room, 0) :]}
+        for segment, texts in lines.items():
+            if segment in over:
+                full = "the queue is full, mark it later"
+                told.passed_over += (f"{text}: {full}" for text in texts)
             else:
-                told.confirmed.append(line)
+                told.confirmed += texts
         if is_marking:
-            wanted = [one for one, _ in marks if one.key not in over]
+            wanted = [one for one in marks if one.key not in over]
             told.outcomes = queue.mark_many(wanted, by=MARKED_BY)
         return told
 
@@ -203,29 +213,18 @@ class DamageMarks:
     # -- what the replica says itself ------------------------------------------
 
     def _confirmed(
-        self,
-        key: ReplicaKey,
-        rows: Iterable[SegmentVerdict],
-        view: ClusterView,
-        known: Mapping[SegmentKey, Mapping[int, Missing]],
-    ) -> Iterable[tuple[NewMark, str]]:
-        one = view.sets[key.cluster, key.set_name]
+        self, key: ReplicaKey, rows: Iterable[SegmentVerdict], view: ClusterView
+    ) -> Iterator[tuple[SegmentKey, Missing, str]]:
+        replica = _address(key, view.sets[key.cluster, key.set_name])
         for row in rows:
             assert row.segment is not None
-            fact = self._fact(row, _address(key, one), row.segment)
+            fact = self._fact(row, replica, row.segment)
             if isinstance(fact, str):
                 self._pass_over([row], fact)
                 continue
             blocks = f", blocks {list(fact.blocks)}" if fact.blocks else ""
             line = f"{_where(row)}: {fact.reason.value}{blocks}"
-            segment = SegmentKey(key.cluster, key.set_name, row.segment)
-            bad = {*known.get(segment, ()), key.broker_id}
-            good = len(good_copies(one, row.segment, bad))
-            missing = {key.broker_id: fact}
-            yield (
-                NewMark(segment, missing, priority_of(one, good), row.length),
-                line,
-            )
+            yield SegmentKey(key.cluster, key.set_name, row.segment), fact, line
 
     def _fact(
         self, row: SegmentVerdict, replica: ReplicaAddress, base: int
@@ -257,6 +256,21 @@ class DamageMarks:
         if digest != row.digest:
             return f"{who} tells another digest now"
         return Missing(Reason.DIVERGENT, f"{who}: {'; '.join(row.evidence)}")
+
+
+def _mark(
+    segment: SegmentKey,
+    missing: Mapping[int, Missing],
+    view: ClusterView,
+    known: Mapping[int, Missing],
+    size: int,
+) -> NewMark:
+    """
+    The mark of a segment, as urgent as all its bad copies make it.
+    """
+    one = view.sets[segment.cluster, segment.set_name]
+    good = good_copies(one, segment.start, {*known, *missing})
+    return NewMark(segment, missing, priority_of(one, len(good)), size)
 
 
 def _brake(

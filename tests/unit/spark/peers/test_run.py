@@ -134,9 +134,7 @@ def test_no_answer_is_unknown_and_marks_nothing(replicas: LocalSet) -> None:
     assert ([], {}, []) == (bad_of(found), rounds.marked(), rounds.batches)
 
 
-def test_what_may_still_be_cut_is_not_judged(
-    replicas: LocalSet, tmp_path: Path
-) -> None:
+def test_what_may_still_be_cut_is_not_judged(replicas: LocalSet) -> None:
     """
     A copy that has confirmed less is behind: absent there, and not bad.
     """
