@@ -68,6 +68,7 @@ FLOORS = {
     "pystore.spark": 10,
     "pystore.demo": 10,
     "pystore.spark.export": 10,
+    "pystore.spark.peers": 10,
     "pystore.cli": 11,
     "pystore.__main__": 12,
 }
@@ -172,6 +173,8 @@ RIM = {
     "pystore.segments.pace",
     "pystore.segments.peer_copy",
     "pystore.segments.peer_server",
+    "pystore.spark.peers.check",
+    "pystore.spark.peers.run",
     "pystore.spark.session",
     "pystore.spark.verify.run",
     "pystore.spark.verify.task",

@@ -96,6 +96,7 @@ UNTESTED = {
     "pystore/segments/peer_protocol.py": "tested by segments/test_peer",
     "pystore/segments/peer_server.py": "tested by segments/test_peer",
     "pystore/segments/pull.py": "tested by segments/test_mending",
+    "pystore/spark/peers/judge.py": "pure: tested by spark/peers/test_run",
     "pystore/spark/task_runner.py": "tested by spark/test_session and the jobs",
     "pystore/compare/report.py": "values alone: compare/test_run",
     "pystore/damage/torn_record.py": "tested by crash/test_every_byte",

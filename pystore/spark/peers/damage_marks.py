@@ -6,7 +6,7 @@ Executors never touch the record store. What has changed since the plan is passe
 the next round looks at it again. The same marks again write nothing, so a round that is
 repeated does no harm.
 
-Source: AR-R4, AR-R6, AR-R7, AR-R9; BK-A88; docs/autorecovery.md, *Verification*.
+Source: AR-R4, AR-R6, AR-R7, AR-R9; docs/autorecovery.md, *Verification*.
 """
 
 from __future__ import annotations

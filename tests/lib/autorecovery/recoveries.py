@@ -148,12 +148,12 @@ def fork(replicas: LocalSet, broker_id: int) -> None:
     seal(root)
 
 
-def large(root: Path, size: int, seed: int = 1) -> None:
+def large(root: Path, size: int) -> None:
     """
     A sealed store with a segment of some blocks.
     """
     with Store(root, segment_size=size, queue_file_bytes=20 * 400) as store:
-        body = Random(seed).randbytes(1 << 16)
+        body = Random(1).randbytes(1 << 16)
         while store.log.end_offset < size + (1 << 16):
             store.log.append(Message("t", body))
         store.dispatch()

@@ -29,6 +29,8 @@ from pystore.errors import ClosedError, InvalidError, UnavailableError
 from pystore.remoting.signature import Credentials
 from pystore.segments.order import OrderAction, OrderOutcome
 from pystore.segments.peer_copy import PeerCopy
+from pystore.spark.peers.access import BrokerAccess
+from pystore.spark.peers.check import BrokerTask, CopyTask, check_broker
 
 
 @pytest.fixture
@@ -118,6 +120,7 @@ def test_a_missing_file_is_told_by_stat_and_installed(tmp_path: Path) -> None:
         stat = peers.stat(slave)
         assert {2 * SEGMENT: "the file is missing"} == stat.problems
         assert 0 == stat.begin < 4 * SEGMENT < stat.settled_end <= stat.end
+        assert 0 == stat.cut_generation
         source = peers.stat(address_of(a)).segments_address
         order = ordered(OrderAction.REPAIR, 2 * SEGMENT, source)
         assert OrderOutcome.REPAIRED is ended(peers, slave, order).outcome
@@ -233,10 +236,31 @@ def test_only_brokers_and_operators_give_orders_where_the_controllers_enforce(
             source = peers.stat(address_of(other)).segments_address
             with pytest.raises(UnavailableError, match="the request is refused"):
                 PeerCopy(source)
+            verified(replica, source)
             flip(one.config.store, SEGMENT, 5000)
             order = ordered(OrderAction.REPAIR, SEGMENT, source)
             done = ended(peers, replica, order)
             assert OrderOutcome.REPAIRED is done.outcome, done
+
+    def verified(replica: ReplicaAddress, source: str) -> None:
+        """
+        Verification signs as the user of its file; its bytes need a certificate.
+        """
+        file = tmp_path / "credentials"
+        file.write_text(f"accessKey: operator\nsecretKey: {secret_of('operator')}\n")
+        file.chmod(0o600)
+        copies = (CopyTask(0, SEGMENT, is_direct=True),)
+        for access, outcome in (
+            (BrokerAccess(str(file)), OrderOutcome.WHOLE),
+            (BrokerAccess(), OrderOutcome.FAILED),
+        ):
+            task = BrokerTask(access, replica, source, "verify", copies)
+            (found,) = check_broker(task)
+            assert outcome is found.progress.outcome, found
+            if outcome is OrderOutcome.WHOLE:
+                assert found.direct is not None
+                assert not found.direct.is_lie
+                assert "the request is refused" in found.direct.problem
 
     reader = Credentials("reader", secret_of("reader"))
     operator = Credentials("operator", secret_of("operator"))

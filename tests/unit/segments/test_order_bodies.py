@@ -5,6 +5,7 @@ Orders and their answers survive their JSON.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,7 @@ STAT = ReplicaStat(
     "127.0.0.1:10913",
     {1 << 21: "the file is missing"},
     (BadSource(1, 5000), BadSource(2, 0)),
+    7,
 )
 ORDER = SegmentOrder("w/1", 1 << 40, OrderAction.FILL, ("a:1", "b:2"), (0, 3), 1 << 20)
 PROGRESS = OrderProgress(OrderOutcome.DAMAGED, "2 of 3", (0, 2), 5)
@@ -56,9 +58,20 @@ def test_bodies_survive_their_json() -> None:
     assert PROGRESS == decode_progress(encode_progress(PROGRESS))
 
 
+def test_a_broker_of_an_earlier_version_tells_no_generation_of_its_cuts() -> None:
+    """
+    All else of its answer counts.
+    """
+    told = json.loads(encode_stat(STAT))
+    del told["cutGeneration"]
+
+    assert replace(STAT, cut_generation=-1) == decode_stat(json.dumps(told).encode())
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        {"cutGeneration": "7"},
         {"beginOffset": -1},
         {"beginOffset": 1 << 31},
         {"segmentSize": 0},

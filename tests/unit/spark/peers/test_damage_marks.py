@@ -231,14 +231,14 @@ def test_a_full_queue_takes_the_most_urgent_marks(replicas: LocalSet) -> None:
     AR-R4; the others are said, and are marked by a later round.
     """
     for number in (1, 2, 3):
-        flip(replicas.replicas[number].root, 700, 2 * SEGMENT)
-    flip(replicas.replicas[2].root, 700, SEGMENT)
+        flip(replicas.replicas[number].root, 700, SEGMENT)
+    flip(replicas.replicas[2].root, 700, 0)
     rounds = LocalRounds(replicas)
     rounds.queue.change_settings({"queue_window": 1})
     rounds.round()
-    assert [2 * SEGMENT] == list(rounds.marked())
+    assert [SEGMENT] == list(rounds.marked())
     (line,) = rounds.job.marks.passed_over
-    assert f"segment {SEGMENT}: " in line
+    assert "segment 0: " in line
     assert line.endswith("the queue is full, mark it later")
 
 

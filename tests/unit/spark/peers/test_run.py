@@ -4,7 +4,10 @@ Rounds over replicas that are real stores: verdicts, and what becomes of them.
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,10 @@ from pystore.autorecovery.pauses import PauseKind, PauseTarget, pause
 from pystore.errors import InvalidError, StorageError, UnavailableError
 from pystore.seals import BLOCK_BYTES
 from pystore.segments.store_copy import StoreCopy
+from pystore.spark.verify.frame import row_of, verdict_of
 from pystore.spark.verify.past import Past, merge_rounds
+from pystore.spark.verify.rounds import load_past, write_round
+from pystore.spark.verify.summary import summary_of
 
 
 def _two(replicas: LocalSet) -> Path:
@@ -80,6 +86,39 @@ def test_damage_is_marked_as_its_broker_confirms_it(
     (mark,) = rounds.queue.list().values()
     assert (fact.blocks, "verification") == (mark.missing[2].blocks, mark.by)
     assert SEGMENT == mark.size
+
+
+def test_rows_keep_what_was_planned(replicas: LocalSet, tmp_path: Path) -> None:
+    """
+    In Parquet and in JSON; those of an earlier version, and of stores, have none.
+    """
+    damage(_two(replicas), "payload bit")
+    found = LocalRounds(replicas).round()
+    write_round(tmp_path, found)
+    rows = load_past(tmp_path).rows
+    assert len(found.verdicts) == len(rows)
+    for one in found.verdicts:
+        assert one.replica == rows[one.store, one.segment, ""].replica
+    (told,) = json.loads(json.dumps(summary_of(found)))["findings"]
+    assert (2, replicas.replicas[2].incarnation) == (
+        told["brokerId"],
+        told["incarnation"],
+    )
+    row = row_of(found.verdicts[0], found)
+    assert verdict_of({k: v for k, v in row.items() if k not in _ADDED}).replica is None
+    store = replace(found.verdicts[0], replica=None, is_bad=True)
+    (told,) = summary_of(replace(found, verdicts=[store]))["findings"]
+    assert not _ADDED & told.keys()
+
+
+_ADDED = {
+    "brokerId",
+    "incarnation",
+    "begin",
+    "confirm",
+    "cutGeneration",
+    "plannedAt",
+}
 
 
 def test_nothing_is_written_without_the_wish(replicas: LocalSet) -> None:
@@ -201,8 +240,10 @@ def test_whole_copies_that_seem_to_differ_are_read_as_a_whole(tmp_path: Path) ->
     is a majority.
     """
     roots = [tmp_path / f"broker-{one}" for one in (1, 2, 3)]
-    for root, seed in zip(roots, (1, 1, 2), strict=True):
-        large(root, 3 * BLOCK_BYTES, seed)
+    for root in roots[::2]:
+        # Of other times: other bytes.
+        large(root, 3 * BLOCK_BYTES)
+    shutil.copytree(roots[0], roots[1])
     (roots[1] / "meta/seals" / f"{0:020d}.seal").unlink()
     rounds = LocalRounds(LocalSet(*roots), percent=0)
     found = rounds.round()
