@@ -87,6 +87,7 @@ setup(
         "pystore.spark",
         "pystore.spark.compact",
         "pystore.spark.export",
+        "pystore.spark.peers",
         "pystore.spark.plan",
         "pystore.spark.scan",
         "pystore.spark.source",

@@ -138,43 +138,75 @@ def verify(
     wanted = wanted_peers(stores, sample, peer)
     if wanted is None:
         find_roots(stores)
-    from pystore.spark.session import open_session  # noqa: PLC0415
-    from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
-    from pystore.spark.verify.round_log import lock_rounds  # noqa: PLC0415
-    from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
-
-    code = DONE
     count = rounds or (None if continuous else 1)
+    if into is None:
+        keep = None
+    else:
+        gone = {str(one.absolute()) for one in forget}
+        keep = partial(_kept_round, into=into, budget=budget, forgotten=gone)
     with ExitStack() as stack:
         if into is not None:
+            from pystore.spark.verify.round_log import lock_rounds  # noqa: PLC0415
+
             # A second job into this folder is refused before it reads for hours.
             stack.enter_context(lock_rounds(into))
         job = None if wanted is None else stack.enter_context(opened_peers(wanted))
-        run: RunTasks | None = None
-        for index in itertools.count() if count is None else range(count):
-            if index:
-                time.sleep(pause)
-            if job is not None and (why := job.why_not()):
-                click.echo(f"{why}: nothing was read", err=True)
-                code = _worst(code, UNFINISHED)
-                continue
-            if run is None:
-                session = open_session("pystore spark verify", master)
-                run = on_spark(stack.enter_context(session))
-            check: Callable[..., VerifyRun]
-            if job is not None:
-                check = partial(job.round, run)
-            else:
-                check = partial(
-                    verify_stores, run, stores, replicas=replicas, percent=sample
-                )
-            if into is None:
-                found = check(number=index, note=partial(_progress, index))
-                done = _report(found, job=job, as_json=as_json)
-            else:
-                gone = {str(one.absolute()) for one in forget}
-                done = _kept_round(check, into, budget, gone, job=job, as_json=as_json)
-            code = _worst(code, done)
+        options = {"paths": stores, "replicas": replicas, "percent": sample}
+        run = partial(_started, stack, master)
+        return _rounds(
+            run,
+            job,
+            options,
+            count=count,
+            pause_s=pause,
+            keep=keep,
+            as_json=as_json,
+        )
+
+
+def _started(stack: ExitStack, master: str | None) -> RunTasks:
+    from pystore.spark.session import open_session  # noqa: PLC0415
+    from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
+
+    session = open_session("pystore spark verify", master)
+    return on_spark(stack.enter_context(session))
+
+
+def _rounds(
+    start: Callable[[], RunTasks],
+    job: PeerVerification | None,
+    options: dict[str, Any],
+    *,
+    count: int | None,
+    pause_s: float,
+    keep: Callable[..., int] | None,
+    as_json: bool,
+) -> int:
+    """
+    Runs rounds, each with its report; returns the worst exit code. Spark starts with
+    the first one that is not paused.
+    """
+    from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
+
+    code = DONE
+    run: RunTasks | None = None
+    for index in itertools.count() if count is None else range(count):
+        if index:
+            time.sleep(pause_s)
+        if job is not None and (why := job.why_not()):
+            click.echo(f"{why}: nothing was read", err=True)
+            code = _worst(code, UNFINISHED)
+            continue
+        run = run or start()
+        check: Callable[..., VerifyRun] = partial(verify_stores, run, **options)
+        if job is not None:
+            check = partial(job.round, run)
+        if keep is None:
+            found = check(number=index, note=partial(_progress, index))
+            done = _report(found, job=job, as_json=as_json)
+        else:
+            done = keep(check, job=job, as_json=as_json)
+        code = _worst(code, done)
     return code
 
 

@@ -12,7 +12,7 @@ Source: AR-R4, AR-R6, AR-R7, AR-R9; docs/autorecovery.md, *Verification*.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pystore.autorecovery.copies import broker_of, good_copies, priority_of
@@ -43,7 +43,7 @@ __all__ = ["MARKED_BY", "DamageMarks", "RoundMarks"]
 MARKED_BY = "verification"
 """Who marked a segment, for people."""
 
-Check = Callable[[ReplicaAddress, SegmentOrder], OrderProgress]
+_Check = Callable[[ReplicaAddress, SegmentOrder], OrderProgress]
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class DamageMarks:
         self,
         controllers: Controllers,
         peers: ReplicaPeers,
-        check: Check,
+        check: _Check,
         claim: str,
     ) -> None:
         self._controllers = controllers
@@ -115,17 +115,7 @@ class DamageMarks:
             PystoreError: of the record store.
         """
         self._told = told = RoundMarks(is_marking=is_marking)
-        bad: dict[ReplicaKey, list[SegmentVerdict]] = defaultdict(list)
-        sizes: dict[SegmentKey, int] = {}
-        self._divergent.clear()
-        for row in rows:
-            if row.verdict is Verdict.DIVERGENT:
-                self._divergent[row.group, row.segment] += 1
-            if row.is_bad and row.segment is not None and row.replica is not None:
-                key = ReplicaKey.parse(row.store)
-                bad[key].append(row)
-                segment = SegmentKey(key.cluster, key.set_name, row.segment)
-                sizes[segment] = row.length
+        bad, sizes = self._bad(rows)
         if not bad:
             return told
         try:
@@ -157,18 +147,50 @@ class DamageMarks:
             for segment, missing in facts.items()
         ]
         room = queue.settings().queue_window - len(marked)
+        over = self._told_marks(marks, lines, known, room)
+        if is_marking:
+            wanted = [one for one in marks if one.key not in over]
+            told.outcomes = queue.mark_many(wanted, by=MARKED_BY)
+        return told
+
+    def _bad(
+        self, rows: Iterable[SegmentVerdict]
+    ) -> tuple[dict[ReplicaKey, list[SegmentVerdict]], dict[SegmentKey, int]]:
+        """
+        The rows about bad copies by replica, and the bytes of their segments.
+        """
+        bad: dict[ReplicaKey, list[SegmentVerdict]] = defaultdict(list)
+        sizes: dict[SegmentKey, int] = {}
+        self._divergent.clear()
+        for row in rows:
+            if row.verdict is Verdict.DIVERGENT:
+                self._divergent[row.group, row.segment] += 1
+            if row.is_bad and row.segment is not None and row.replica is not None:
+                key = ReplicaKey.parse(row.store)
+                bad[key].append(row)
+                segment = SegmentKey(key.cluster, key.set_name, row.segment)
+                sizes[segment] = row.length
+        return bad, sizes
+
+    def _told_marks(
+        self,
+        marks: Iterable[NewMark],
+        lines: Mapping[SegmentKey, list[str]],
+        known: Collection[SegmentKey],
+        room: int,
+    ) -> set[SegmentKey]:
+        """
+        Tells the marks; returns the segments for which the queue has no room.
+        """
         new = sorted((one for one in marks if one.key not in known), key=_urgency)
         over = {one.key for one in new[max(room, 0) :]}
         for segment, texts in lines.items():
             if segment in over:
                 full = "the queue is full, mark it later"
-                told.passed_over += (f"{text}: {full}" for text in texts)
+                self._told.passed_over += (f"{text}: {full}" for text in texts)
             else:
-                told.confirmed += texts
-        if is_marking:
-            wanted = [one for one in marks if one.key not in over]
-            told.outcomes = queue.mark_many(wanted, by=MARKED_BY)
-        return told
+                self._told.confirmed += texts
+        return over
 
     # -- what is as it was -----------------------------------------------------
 

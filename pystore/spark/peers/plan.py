@@ -39,7 +39,7 @@ _ASKED_AT_ONCE = 16
 _WAVE_BYTES = 4 << 30
 """That a broker reads between two looks at the pauses."""
 
-Copy = tuple[str, int]
+CopyPlace = tuple[str, int]
 """A replica's text and the base offset of a segment."""
 
 
@@ -194,7 +194,7 @@ def segment_tasks(
     sets: Iterable[PlannedSet],
     percent: int,
     number: int,
-    past: Mapping[Copy, Sequence[int]],
+    past: Mapping[CopyPlace, Sequence[int]],
 ) -> list[SegmentTask]:
     """
     Returns a task for each copy whose blocks have to be read.
@@ -227,7 +227,7 @@ def segment_tasks(
 
 def direct_copies(
     tasks: Sequence[SegmentTask], share: float, number: int
-) -> frozenset[Copy]:
+) -> frozenset[CopyPlace]:
     """
     Returns the copies that are read directly, too: exactly this share of them, rounded
     up, others in each round.

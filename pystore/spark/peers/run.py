@@ -47,7 +47,7 @@ from pystore.spark.peers.check import (
 from pystore.spark.peers.damage_marks import DamageMarks, RoundMarks
 from pystore.spark.peers.judge import replica_verdicts, segment_verdicts
 from pystore.spark.peers.plan import (
-    Copy,
+    CopyPlace,
     PlannedSet,
     bytes_of,
     direct_copies,
@@ -63,8 +63,8 @@ from pystore.spark.verify.verdicts import SegmentVerdict
 __all__ = ["PeerVerification", "RoundWishes"]
 
 _Checked = Callable[
-    [Mapping[str, PlannedSet], Iterable[SegmentTask], Collection[Copy]],
-    dict[Copy, CopyCheck],
+    [Mapping[str, PlannedSet], Iterable[SegmentTask], Collection[CopyPlace]],
+    dict[CopyPlace, CopyCheck],
 ]
 
 
@@ -151,7 +151,7 @@ class PeerVerification:
         *,
         number: int = 0,
         choose: Choose | None = None,
-        past: Mapping[Copy, Sequence[int]] | None = None,
+        past: Mapping[CopyPlace, Sequence[int]] | None = None,
         note: Note | None = None,
     ) -> VerifyRun:
         """
@@ -256,8 +256,8 @@ class PeerVerification:
         run: RunTasks,
         sets: Mapping[str, PlannedSet],
         wave: Iterable[SegmentTask],
-        direct: Collection[Copy],
-    ) -> dict[Copy, CopyCheck]:
+        direct: Collection[CopyPlace],
+    ) -> dict[CopyPlace, CopyCheck]:
         """
         The checks of a batch, by replica and base offset.
         """
@@ -352,7 +352,7 @@ def _told_bad(
 def _judged(
     sets: Mapping[str, PlannedSet],
     wave: Iterable[SegmentTask],
-    found: Mapping[Copy, CopyCheck],
+    found: Mapping[CopyPlace, CopyCheck],
     again: list[SegmentTask] | None,
 ) -> list[SegmentVerdict]:
     """

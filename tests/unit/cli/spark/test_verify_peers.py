@@ -4,6 +4,7 @@ The options of ``pystore spark verify --peers``, and what it tells, before Spark
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_paused_verification_asks_no_controller_and_starts_no_spark(
     AR-R24: each of its rounds says why, and the exit code that nothing was checked.
     """
     records = tmp_path / "records"
-    with LmdbStore(records) as store:
+    with closing(LmdbStore(records)) as store:
         now_ms = wall_ms()
         target = PauseTarget(PauseKind.VERIFICATION)
         pause(store, target, now_ms + 3_600_000, by="ops@c1", now_ms=now_ms)
@@ -83,7 +84,7 @@ def test_nothing_is_read_to_be_marked_while_autorecovery_is_disabled(
     It is said so.
     """
     records = tmp_path / "records"
-    with LmdbStore(records) as store:
+    with closing(LmdbStore(records)) as store:
         UnderReplicationQueue(store, wall_ms).disable("ops@c1")
     found = run("spark", "verify", "--peers", *_AT, "--records", records, "--mark")
     assert (3, "") == (found.exit_code, found.stdout)

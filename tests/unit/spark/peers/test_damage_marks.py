@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pystore.autorecovery.replica_peers import ReplicaAddress
 from pystore.autorecovery.segment_key import SegmentKey
 from pystore.errors import UnavailableError
 from pystore.segments.order import ReplicaStat
+from pystore.spark.peers.check import run_check
 
 _BAD = ("CORRUPT", "cluster/set/2", SEGMENT)
 
@@ -155,18 +157,13 @@ def test_a_check_that_gives_no_answer_confirms_nothing(replicas: LocalSet) -> No
 
     rounds.after = begin
     clock = [0]
-    import pystore.spark.peers.run as module  # noqa: PLC0415
 
-    own = module.run_check
-
-    def check(*arguments: Any) -> Any:
-        def pause(_: float) -> None:
-            clock[0] += 5000
-
-        return own(*arguments, now_ms=lambda: clock[0], pause=pause)
+    def pause(_: float) -> None:
+        clock[0] += 5000
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "run_check", check)
+        check = partial(run_check, now_ms=lambda: clock[0], pause=pause)
+        patch.setattr("pystore.spark.peers.run.run_check", check)
         rounds.round()
     (line,) = rounds.job.marks.passed_over
     assert line.endswith("broker 2 gives no definite answer: busy")

@@ -288,6 +288,25 @@ def test_a_pause_between_two_batches_ends_the_round(
     assert ("", [SEGMENT]) == (rounds.job.stopped, list(rounds.marked()))
 
 
+def test_a_pause_before_the_marks_marks_nothing(replicas: LocalSet) -> None:
+    """
+    To confirm damage is to read bytes, too.
+    """
+    damage(_two(replicas), "payload bit")
+    rounds = LocalRounds(replicas)
+
+    def begin_pause() -> None:
+        now_ms, target = rounds.clock.now_ms, PauseTarget(PauseKind.VERIFICATION)
+        pause(rounds.space.open(), target, now_ms + 1000, by="o", now_ms=now_ms)
+
+    rounds.after = begin_pause
+    assert [("CORRUPT", "cluster/set/2", SEGMENT)] == bad_of(rounds.round())
+    orders = len(replicas.replicas[2].orders)
+    assert orders == len(_bases(replicas))
+    assert ({}, rounds.job.stopped) == (rounds.marked(), rounds.job.marks.problem)
+    assert rounds.job.stopped
+
+
 def _waves_of_one_segment(size: int) -> Any:
     from pystore.spark.peers.plan import waves_of  # noqa: PLC0415
 
