@@ -1,16 +1,14 @@
 """
-The recorder of a replicated run: threads tell it what they saw, and it fills the
-timeline. The thread of the story waits on it, and shows the events meanwhile.
-
-All times are taken under one lock, so the lines of a timeline are in order.
+The recorder of a replicated run: what brokers, controllers and the writer say becomes
+the lanes and the events of its timeline.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from pystore.demo.event_recorder import EventRecorder
 from pystore.demo.timeline import BrokerState, MarkKind, Timeline, TimelineEvent
 
 __all__ = ["KnownSet", "Recorder", "broker_name", "id_list"]
@@ -78,7 +76,7 @@ class KnownSet:
         return {status["endOffset"] for status in self.statuses.values()}
 
 
-class Recorder:
+class Recorder(EventRecorder):
     """
     Any thread, but `say` and `wait_for`, which show events: one thread.
 
@@ -94,46 +92,12 @@ class Recorder:
         seconds: Callable[[], float],
         tell: Callable[[TimelineEvent], object],
     ) -> None:
-        self.timeline = timeline
-        self._seconds = seconds
-        self._tell = tell
-        self._changed = threading.Condition()
+        super().__init__(timeline, seconds, tell)
         self._view = KnownSet()
         self._held: set[int] = set()
         self._sets: dict[int, tuple[int, ...]] = {}
         self._said: dict[int, BrokerState] = {}
         self._leader_before: str | None = None
-        self._told = 0
-
-    def now(self) -> float:
-        """
-        Returns seconds since the start.
-        """
-        return self._seconds()
-
-    def say(
-        self, who: str, what: str, mark: MarkKind | None = None, label: str = ""
-    ) -> float:
-        """
-        Records an event, and returns its time.
-        """
-        with self._changed:
-            at_s = self._say(who, what, mark, label)
-            self._tell_all()
-        return at_s
-
-    def _say(
-        self, who: str, what: str, mark: MarkKind | None = None, label: str = ""
-    ) -> float:
-        event = TimelineEvent(self._seconds(), who, what, mark, label)
-        self.timeline.events.append(event)
-        return event.at_s
-
-    def _tell_all(self) -> None:
-        events = self.timeline.events
-        while self._told < len(events):
-            self._told += 1
-            self._tell(events[self._told - 1])
 
     def hold(self, broker: int, role: str) -> None:
         """
@@ -199,13 +163,13 @@ class Recorder:
             text += f" of broker {state.master}"
         if state.epoch:
             text += f" in epoch {state.epoch}"
-        self._say(broker_name(broker), text)
+        self._note(broker_name(broker), text)
 
     def _say_set(self, broker: int, status: Status) -> None:
         members = tuple(status["syncStateSet"])
         if self._sets.get(broker) != members:
             self._sets[broker] = members
-            self._say(broker_name(broker), f"SyncStateSet {id_list(members)}")
+            self._note(broker_name(broker), f"SyncStateSet {id_list(members)}")
 
     def leads(self, address: str, name: str) -> None:
         """
@@ -218,7 +182,7 @@ class Recorder:
         with self._changed:
             if address and address != self._view.leader:
                 mark = None if self._leader_before is None else MarkKind.CONTROLLER
-                self._say(name, "leads", mark, f"{name} leads")
+                self._note(name, "leads", mark, f"{name} leads")
                 self._leader_before = address
             self._view.leader = address
             self._changed.notify_all()
@@ -230,7 +194,7 @@ class Recorder:
         with self._changed:
             at_s = self._seconds()
             if self._view.acked_by != broker:
-                self._say("writer", f"first `all` ack of {broker_name(broker)}")
+                self._note("writer", f"first `all` ack of {broker_name(broker)}")
             self._view.acked_by = broker
             self.timeline.acks.append((at_s, records))
             self._changed.notify_all()
@@ -243,16 +207,7 @@ class Recorder:
             found: looks at the set; must not block.
             limit_s: how long at most.
         """
-        end_s = self._seconds() + limit_s
-        with self._changed:
-            while True:
-                self._tell_all()
-                if found(self._view):
-                    return True
-                left_s = end_s - self._seconds()
-                if left_s <= 0:
-                    return False
-                self._changed.wait(left_s)
+        return self.wait_until(lambda: found(self._view), limit_s)
 
     def view(self, look: Callable[[KnownSet], _Found]) -> _Found:
         """

@@ -29,6 +29,7 @@ __all__ = [
     "DemoProcess",
     "free_port",
     "set_programs",
+    "toml_text",
 ]
 
 SET_NAME = "demo"
@@ -182,7 +183,7 @@ class ControllerProgram(DemoProcess):
         self.address = f"{_HOST}:{port}"
         name = f"controller-{number}"
         config = folder / f"{name}.toml"
-        config.write_text(_toml({"listen": self.address, **records}), "utf-8")
+        config.write_text(toml_text({"listen": self.address, **records}), "utf-8")
         words = ("controller", "-c", os.fspath(config))
         super().__init__(f"controller {number}", words, folder / f"{name}.log")
 
@@ -225,7 +226,7 @@ class BrokerProgram(DemoProcess):
             "store": os.fspath(self.store),
         }
         host = {"socket": os.fspath(socket)}
-        config.write_text(f"{_toml({**own, **settings})}[host]\n{_toml(host)}", "utf-8")
+        config.write_text(f"{toml_text({**own, **settings})}[host]\n{toml_text(host)}", "utf-8")
         words = ("broker", "-c", os.fspath(config))
         super().__init__(f"broker {number}", words, folder / f"{name}.log")
 
@@ -291,7 +292,10 @@ def set_programs(
     )
 
 
-def _toml(settings: Mapping[str, str | int]) -> str:
+def toml_text(settings: Mapping[str, str | int]) -> str:
+    """
+    Returns settings as the lines of a table.
+    """
     lines = (
         f"{name} = {json.dumps(value, ensure_ascii=False)}"
         for name, value in settings.items()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pystore.demo.compare import compare
@@ -56,6 +57,8 @@ def check_stores(
     acks: list[StreamedAck],
     jobs: AppendJobs,
     note: StepCallback,
+    *,
+    who: str = "broker",
 ) -> list[StoreCheck]:
     """
     Looks every acknowledged record up in every store, byte for byte, and verifies the
@@ -66,11 +69,19 @@ def check_stores(
         acks: the acknowledged appends.
         jobs: what was appended.
         note: called with the progress.
+        who: what has an id, for the progress.
 
     Raises:
         PystoreError: a store cannot be read.
     """
-    return [_check(broker, store, acks, jobs, note) for broker, store in stores]
+    return [
+        _check(broker, store, acks, jobs, partial(_note, note, f"{who} {broker}: "))
+        for broker, store in stores
+    ]
+
+
+def _note(note: StepCallback, who: str, label: str, done: int, total: int) -> None:
+    note(who + label, done, total)
 
 
 def _check(
@@ -80,14 +91,14 @@ def _check(
     jobs: AppendJobs,
     note: StepCallback,
 ) -> StoreCheck:
-    label = f"broker {broker}: look up"
+    label = "look up"
     with CommitLog(store, mode="r") as log:
         found = compare(
             log.reader, ack_array(acks), jobs, lambda done: note(label, done, len(acks))
         )
     report = verify_store(
         store,
-        progress=lambda done, total: note(f"broker {broker}: verify", done, total),
+        progress=lambda done, total: note("verify", done, total),
     )
     damage = report.damages[0].reason if report.damages else ""
     return StoreCheck(

@@ -39,6 +39,9 @@ class MarkKind(Enum):
     RESTART = "restart"
     SWITCH = "planned switch"
     CONTROLLER = "controller"
+    DAMAGE = "damage"
+    REPAIRED = "repaired"
+    ORDER = "order of an operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +71,17 @@ class BrokerState:
 
     Attributes:
         role: ``master``, ``following`` and the other roles of a replica; ``starting``,
-            ``paused``, ``down``.
+            ``paused``, ``down``. Of a host: ``serving``, ``filling``, ``emptying``,
+            ``spare``, ``down``.
         epoch: of the mastership that it knows; ``None``: none.
         master: id of the master that it knows.
+        carries: what a host carries, for people.
     """
 
     role: str
     epoch: int | None = None
     master: int | None = None
+    carries: str = ""
 
 
 NEVER_RUN = BrokerState("down")
@@ -135,7 +141,10 @@ class Timeline:
     A whole run. Times never decrease within one list.
 
     Attributes:
-        brokers: their ids, in the order of the lanes.
+        brokers: their ids, or the numbers of hosts, in the order of the lanes.
+        lane: what a lane is of: ``broker`` or ``host``.
+        queue: time, number of marked segments, and of dead ones, at each change; of a
+            run with AutoRecovery.
         events: in order.
         acks: time and number of acknowledged records.
         gaps: those that the run measured.
@@ -143,6 +152,8 @@ class Timeline:
     """
 
     brokers: tuple[int, ...]
+    lane: str = "broker"
+    queue: list[tuple[float, int, int]] = field(default_factory=list)
     events: list[TimelineEvent] = field(default_factory=list)
     acks: list[tuple[float, int]] = field(default_factory=list)
     gaps: list[AckGap] = field(default_factory=list)
