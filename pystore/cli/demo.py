@@ -23,8 +23,14 @@ from pystore.cli.lib.group import StorePath, json_option
 from pystore.cli.lib.interrupt import signals_to_handle
 from pystore.cli.lib.output import echo_json, pairs_text, table_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
+from pystore.cli.lib.recovery_demo_text import recovery_demo_json, recovery_demo_text
 from pystore.demo.corpus import Corpus, read_corpus
 from pystore.demo.failover import FailoverReport, FailoverSettings, run_failover
+from pystore.demo.recovery_run import (
+    RecoveryReport,
+    RecoverySettingsOfDemo,
+    run_recovery,
+)
 from pystore.demo.replicas import (
     COPIES,
     ReplicaReport,
@@ -32,7 +38,7 @@ from pystore.demo.replicas import (
     show_replicas,
 )
 from pystore.demo.run import DemoReport, DemoRound, DemoSettings, run_demo
-from pystore.demo.timeline import EVENT_HEADER, TimelineEvent, event_lines
+from pystore.demo.timeline import EVENT_HEADER, Timeline, TimelineEvent, event_lines
 from pystore.demo.timeline_svg import render_timeline
 from pystore.errors import UnavailableError
 from pystore.fs.free_space import require_free
@@ -49,8 +55,11 @@ _REPEAT_BYTES = 250_000_000
 _SET_BYTES = 3_000_000_000
 """Of the three stores of the replicated part."""
 
-_STORE, _REPLICAS = "store", "replicas"
-_PICTURE = "timeline.svg"
+_HOSTS_BYTES = 1_000_000_000
+"""Of the stores of all hosts."""
+
+_STORE, _REPLICAS, _RECOVERY = "store", "replicas", "recovery"
+_PICTURE, _RECOVERY_PICTURE = "timeline.svg", "recovery.svg"
 
 _EXAMPLE = """\b
 Example: run twice as long, then inspect the store
@@ -58,6 +67,8 @@ Example: run twice as long, then inspect the store
   pystore info /data/demo/store
 Example: only the three brokers, under three controllers
   pystore demo --part replicas --controllers 3 --zookeeper 127.0.0.1:2181
+Example: lost and damaged copies come back by themselves, with a picture of it
+  pystore demo --recovery --report out
 """
 
 
@@ -101,11 +112,17 @@ Example: only the three brokers, under three controllers
     "TLS.",
 )
 @click.option(
+    "--recovery",
+    is_flag=True,
+    help="Another demo: hosts with four sets lose a host, bits and files, and are "
+    "emptied; AutoRecovery repairs.",
+)
+@click.option(
     "--directory",
     type=StorePath(),
     metavar="D",
-    help="The stores are created as D/store and D/replicas. By default D is a "
-    "temporary directory.",
+    help="The stores are created as D/store and D/replicas, or D/recovery. By default "
+    "D is a temporary directory.",
 )
 @click.option(
     "--report",
@@ -124,6 +141,7 @@ def demo(
     controllers: int,
     zookeeper: str,
     secure: bool,
+    recovery: bool,
     keep: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401
@@ -141,11 +159,21 @@ def demo(
     only it had; then the mastership is handed over, and the controller is killed and
     starts again. At the end each acknowledged record is looked up in each store.
 
-    The exit code is 1 if an acknowledged record is missing.
+    With --recovery: three hosts carry four sets, and a fourth one is spare. Copies are
+    damaged, a host is lost for good, another one is emptied while it serves, and a
+    segment loses every copy. Writers and consumers go on; AutoRecovery repairs.
+
+    The exit code is 1 if an acknowledged record is missing, or a copy is not repaired
+    in time.
     """
     if controllers > 1 and not zookeeper:
         raise click.UsageError(f"--controllers {controllers} needs --zookeeper HOSTS")
+    if recovery and (part != "all" or zookeeper or secure):
+        raise click.UsageError(
+            "--recovery goes without --part, --controllers, --zookeeper and --secure"
+        )
     parts = (_STORE, _REPLICAS) if part == "all" else (part,)
+    parts = (_RECOVERY,) if recovery else parts
     run = _DemoRun(parts, as_json=as_json, **options)
     with _ended_by_signals():
         try:
@@ -200,13 +228,14 @@ class _DemoRun:
         self._spark = ExitStack()
         self._store: DemoReport | None = None
         self._failover: FailoverReport | None = None
+        self._recovery: RecoveryReport | None = None
 
     @property
     def is_good(self) -> bool:
         """
         Whether every part went well.
         """
-        reports = (self._store, self._failover)
+        reports = (self._store, self._failover, self._recovery)
         return all(one.is_good for one in reports if one is not None)
 
     def play(
@@ -229,6 +258,10 @@ class _DemoRun:
             )
             self._failover = self._play_replicas(settings)
             self._echo("\n" + failover_text(self._failover, keep=keep))
+        if _RECOVERY in self._parts:
+            self._echo(EVENT_HEADER)
+            self._recovery = self._play_recovery()
+            self._echo("\n" + recovery_demo_text(self._recovery, keep=keep))
 
     def close(self, *, keep: bool) -> None:
         """
@@ -247,6 +280,8 @@ class _DemoRun:
         Returns the reports with JSON keys.
         """
         store, failover = self._store, self._failover
+        if self._recovery is not None:
+            return {"recovery": recovery_demo_json(self._recovery, keep=keep)}
         found = {} if store is None else report_json(store, keep=keep)
         return found | {
             "failover": None if failover is None else failover_json(failover, keep=keep)
@@ -274,6 +309,23 @@ class _DemoRun:
         self._progress.close()
         return report
 
+    def _play_recovery(self) -> RecoveryReport:
+        folder = self._folder / _RECOVERY
+        folder.mkdir()
+        settings = RecoverySettingsOfDemo(folder)
+        report = run_recovery(settings, self._corpus(), self._tell, self._progress.note)
+        self._progress.close()
+        if self._into is not None:
+            report.picture = self._into / _RECOVERY_PICTURE
+            title = "pystore demo --recovery: copies are lost, and come back"
+            summary = report.problem or (
+                f"{count_text(report.records)} records acknowledged as `all`; missing: "
+                f"{count_text(report.missing)}; unreadable on a master: "
+                f"{count_text(report.unreadable)}"
+            )
+            _write_picture(report.timeline, title, summary, report.picture)
+        return report
+
     def _corpus(self) -> Corpus:
         return read_corpus() if self._store is None else self._store.corpus
 
@@ -292,9 +344,7 @@ class _DemoRun:
             f"{count_text(report.records)} records acknowledged as `all`; acknowledged "
             f"but missing: {count_text(report.missing)}"
         )
-        text = render_timeline(report.timeline, title, summary)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        _write_picture(report.timeline, title, summary, path)
 
     def _open_spark(self) -> None:
         """
@@ -316,12 +366,19 @@ class _DemoRun:
             needed *= 1 + (COPIES if self._into else 0)
         if _REPLICAS in self._parts:
             needed += _SET_BYTES
+        if _RECOVERY in self._parts:
+            needed += _HOSTS_BYTES
         require_free(
             self._folder,
             needed,
             "the demo",
             "choose another --directory or a smaller --repeat",
         )
+
+
+def _write_picture(timeline: Timeline, title: str, summary: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_timeline(timeline, title, summary), "utf-8")
 
 
 def _place(directory: Path | None, parts: tuple[str, ...]) -> Path:

@@ -112,7 +112,9 @@ class ClusterSight:
             return BrokerState("emptying", carries=carries)
         if fills:
             return BrokerState("filling", carries=carries)
-        return BrokerState("serving", carries=carries) if count else BrokerState("spare")
+        return (
+            BrokerState("serving", carries=carries) if count else BrokerState("spare")
+        )
 
 
 def mark_text(mark: SegmentMark) -> str:
@@ -126,6 +128,7 @@ def mark_text(mark: SegmentMark) -> str:
         if fact.reason is not Reason.FILL
     }
     return ", ".join(
-        f"broker {one} {fact.reason.value}" + (f": {fact.detail}" if fact.detail else "")
+        f"broker {one} {fact.reason.value}"
+        + (f": {fact.detail}" if fact.detail else "")
         for one, fact in sorted(facts.items())
     )

@@ -64,6 +64,7 @@ class HostProgram(DemoProcess):
         number: int,
         port: int,
         folder: Path,
+        *,
         socket: Path,
         controller: str,
         segment_size: int,
@@ -181,9 +182,9 @@ def hosted_cluster(
             number,
             first + (number - 1) * (1 + _NODE_PORTS),
             folder,
-            sockets / f"host-{number}.sock",
-            controller.address,
-            segment_size,
+            socket=sockets / f"host-{number}.sock",
+            controller=controller.address,
+            segment_size=segment_size,
         )
         for number in range(1, hosts + 1)
     ]

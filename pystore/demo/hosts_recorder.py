@@ -5,22 +5,25 @@ and the events of its timeline.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from pystore.demo.cluster_sight import ClusterSight, mark_text
-from pystore.demo.event_recorder import EventRecorder
-from pystore.demo.timeline import AckGap, BrokerState, Timeline, TimelineEvent
 from pystore.autorecovery.replacement_record import (
     Replacement,
     ReplacementKey,
     ReplacementPhase,
 )
 from pystore.autorecovery.segment_key import SegmentKey
+from pystore.demo.cluster_sight import ClusterSight, mark_text
+from pystore.demo.event_recorder import EventRecorder
+from pystore.demo.timeline import AckGap, BrokerState, Timeline, TimelineEvent
 
 __all__ = ["HostsRecorder"]
 
 _AUDITOR, _WORKER = "Auditor", "worker"
+_COPY = re.compile(r"(broker [0-9]+) at [^ ]+ is ([a-z ]+): (.*)")
+_WRONG = ("are bad", "is missing", "bytes, and not", "cannot be opened")
 
 
 class HostsRecorder(EventRecorder):
@@ -34,7 +37,8 @@ class HostsRecorder(EventRecorder):
 
     Attributes:
         sight: the newest; ``None``: nothing was seen yet.
-        watched: segments of which the verdict of a worker is an event.
+        watched: segments of which the look of a worker is an event.
+        evidence: what workers found wrong at copies of these, in order.
     """
 
     def __init__(
@@ -46,12 +50,12 @@ class HostsRecorder(EventRecorder):
         super().__init__(timeline, seconds, tell)
         self.sight: ClusterSight | None = None
         self.watched: set[SegmentKey] = set()
+        self.evidence: dict[SegmentKey, list[str]] = {}
         self._acks: dict[str, list[float]] = {}
         self._down: set[int] = set()
         self._lost: set[str] = set()
         self._marks: dict[SegmentKey, str] = {}
-        self._verdicts: dict[str, str] = {}
-        self._phases: dict[ReplacementKey, Replacement] = {}
+        self._replaced: dict[ReplacementKey, Replacement] = {}
 
     def hold(self, number: int) -> None:
         """
@@ -131,12 +135,17 @@ class HostsRecorder(EventRecorder):
 
     def _note_lost(self, sight: ClusterSight) -> None:
         lost = {one.text for one in sight.status.lost}
-        new = lost - self._lost
+        # A new replica that is removed again is no loss of the cluster.
+        own = {
+            f"{key.cluster}/{key.set_name}/{one.new_id}"
+            for key, one in (*self._replaced.items(), *sight.replacements.items())
+        }
+        new = sorted(lost - self._lost - own)
         self._lost = lost
         if new:
             delay_s = sight.status.settings.delay_s
-            names = ", ".join(sorted(new))
-            self._note(_AUDITOR, f"lost: {names}; they count {delay_s} s after death")
+            names = ", ".join(new)
+            self._note(_AUDITOR, f"lost: {names}; due {delay_s} s after their death")
 
     def _note_marks(self, sight: ClusterSight) -> None:
         marks = {key: mark_text(mark) for key, mark in sight.marks.items()}
@@ -144,22 +153,33 @@ class HostsRecorder(EventRecorder):
             if text and self._marks.get(key) != text:
                 self._note(_AUDITOR, f"marks {_segment(key)}: {text}")
         self._marks = marks
+        for key in self.watched & sight.marks.keys():
+            self._note_found(key, sight.marks[key].found.values())
 
     def _note_verdicts(self, sight: ClusterSight) -> None:
         for worker in sight.status.workers:
             last, found = worker.more.get("last"), worker.more.get("found")
-            if not isinstance(last, str) or self._verdicts.get(worker.name) == last:
+            key = next((one for one in self.watched if one.text in str(last)), None)
+            if key is not None and isinstance(found, dict):
+                self._note_found(key, map(str, found.values()))
+
+    def _note_found(self, key: SegmentKey, lines: Iterable[str]) -> None:
+        """
+        Records what a worker found wrong at the copies of a segment, each fact once.
+        """
+        known = self.evidence.setdefault(key, [])
+        for line in lines:
+            copy = _COPY.fullmatch(line)
+            if copy is None or not any(one in copy[3] for one in _WRONG):
                 continue
-            self._verdicts[worker.name] = last
-            key = next((one for one in self.watched if one.text in last), None)
-            if key is not None:
-                text = last.replace(key.text, _segment(key))
-                if isinstance(found, dict):
-                    text += "".join(f"; {one}" for one in found.values())
-                self._note(_WORKER, text)
+            fact = f"{copy[1]}: {copy[3]}"
+            if fact not in known:
+                known.append(fact)
+                now = ", repaired" if copy[2] == "good" else ""
+                self._note(_WORKER, f"finds in {_segment(key)}: {fact}{now}")
 
     def _note_replacements(self, sight: ClusterSight) -> None:
-        before, self._phases = self._phases, dict(sight.replacements)
+        before, self._replaced = self._replaced, dict(sight.replacements)
         for key, one in sight.replacements.items():
             old = before.get(key)
             if one.phase is ReplacementPhase.FILLING and (
@@ -167,7 +187,9 @@ class HostsRecorder(EventRecorder):
             ):
                 number = sight.number_of(one.target)
                 who = _broker(key)
-                self._note(_AUDITOR, f"{who} is made anew on host {number}, as {one.new_id}")
+                self._note(
+                    _AUDITOR, f"{who} is made anew on host {number}, as {one.new_id}"
+                )
         for key, old in before.items():
             if key not in sight.replacements:
                 how = "is replaced no more" if old.cancelled else "is replaced"

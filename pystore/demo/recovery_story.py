@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pystore.autorecovery.segment_key import SegmentKey
@@ -256,9 +257,9 @@ class RecoveryStory:
         self._await_whole([rotten], base)
         self._repaired(f"{len(SETS)} replicas are made anew on host 4")
         return began_s, (
-            f"after {seconds_text(waited_s)} with the delay of {self._delay_s} s host 4 "
-            f"was filled with {len(SETS)} replicas; the fill found the rotten bit of "
-            f"host {master}"
+            f"{seconds_text(waited_s)} after the death, with a delay of "
+            f"{self._delay_s} s, host 4 began to be filled with {len(SETS)} replicas; "
+            f"that found and repaired the rotten bit of host {master}"
         )
 
     def _cancel_drain(self) -> tuple[float, str]:
@@ -267,7 +268,10 @@ class RecoveryStory:
         """
         first, fresh = self._cluster.hosts[1], self._cluster.hosts[5]
         self._recorder.say(
-            "demo", "host 5, a new machine, is the next spare", MarkKind.RESTART, "host 5"
+            "demo",
+            "host 5, a new machine, is the next spare",
+            MarkKind.RESTART,
+            "host 5",
         )
         self._start_host(5)
         self._await(lambda it: 5 in it.hosts and it.hosts[5].is_alive, "host 5")
@@ -283,9 +287,9 @@ class RecoveryStory:
         )
         self._decommission(first, "--cancel")
         self._await(
-            lambda it: not it.drains
-            and not it.replacements
-            and not it.hosts[5].replicas,
+            lambda it: (
+                not it.drains and not it.replacements and not it.hosts[5].replicas
+            ),
             "the end of the drain",
         )
         self._await_settled({1, 2, 4}, "all replicas on host 1")
@@ -333,7 +337,7 @@ class RecoveryStory:
             segment_path(one.store(name), base).unlink()
         began_s = self._recorder.say(
             "demo",
-            f"the files {name}/{base} of hosts {_numbers(hosts)} vanish: no copy is left",
+            f"the files {name}/{base} of hosts {_numbers(hosts)} vanish: no copy",
             MarkKind.DAMAGE,
             "all copies vanish",
         )
@@ -388,11 +392,8 @@ class RecoveryStory:
             host = self._cluster.hosts[(first + count - 1) % 3 + 1]
             where = ("-c", host.address, "--file", os.fspath(file))
             ask("admin", "addBroker", *where)
-            self._await(
-                lambda it: name in it.sets  # noqa: B023
-                and sum(one.is_in_sync for one in it.sets[name].brokers) == count,  # noqa: B023
-                f"replica {count} of {name} in sync",
-            )
+            what = f"replica {count} of {name} in sync"
+            self._await(partial(_has_in_sync, name, count), what)
 
     def _chosen(self, name: str) -> tuple[SegmentKey, int]:
         """
@@ -416,7 +417,9 @@ class RecoveryStory:
             "a bit rots",
         )
         if is_whole(root, base):
-            raise StoryFailed(f"{self._name}: the rotten bit of {root} is not on the disk")
+            raise StoryFailed(
+                f"{self._name}: the rotten bit of {root} is not on the disk"
+            )
         return at_s
 
     def _decommission(self, host: HostProgram, option: str) -> float:
@@ -428,7 +431,9 @@ class RecoveryStory:
         found = ask_json(*words)
         moves = [one["replica"] for one in found.get("moves", ())]
         if moves:
-            self._recorder.say("demo", f"its plan: {count_text(len(moves))} replicas move")
+            self._recorder.say(
+                "demo", f"its plan: {count_text(len(moves))} replicas move"
+            )
         return at_s
 
     def _ask(self, *words: str, mark: str = "") -> None:
@@ -500,6 +505,11 @@ class RecoveryStory:
         hosts = (self._cluster.hosts[one] for one in self._living.copy())
         for one in (self._cluster.controller, *hosts, *self._cluster.daemons):
             one.check()
+
+
+def _has_in_sync(name: str, count: int, sight: ClusterSight) -> bool:
+    one = sight.sets.get(name)
+    return one is not None and count == sum(it.is_in_sync for it in one.brokers)
 
 
 def _numbers(hosts: Iterable[HostProgram]) -> str:

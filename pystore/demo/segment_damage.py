@@ -65,6 +65,8 @@ def sealed_in_all(roots: Iterable[Path]) -> list[int]:
     for root in roots:
         seals = root / META_NAME / SEALS_NAME
         names = os.listdir(seals) if seals.is_dir() else []
-        bases = {int(stem) for name in names if (stem := name.partition(".")[0]).isdigit()}
+        bases = {
+            int(stem) for name in names if (stem := name.partition(".")[0]).isdigit()
+        }
         found = bases if found is None else found & bases
     return sorted(found or ())

@@ -226,7 +226,9 @@ class BrokerProgram(DemoProcess):
             "store": os.fspath(self.store),
         }
         host = {"socket": os.fspath(socket)}
-        config.write_text(f"{toml_text({**own, **settings})}[host]\n{toml_text(host)}", "utf-8")
+        config.write_text(
+            f"{toml_text({**own, **settings})}[host]\n{toml_text(host)}", "utf-8"
+        )
         words = ("broker", "-c", os.fspath(config))
         super().__init__(f"broker {number}", words, folder / f"{name}.log")
 

@@ -1,10 +1,11 @@
 """
 The timeline of a replicated run as a picture: SVG without a library. Pure.
 
-From the top: what was done to the set, a lane for each broker with its role over time,
-a lane with the acknowledged records of each 100 ms, the gaps between acknowledgements,
-and the seconds. Each role has a colour and a text, and the colours differ in lightness,
-too (Okabe and Ito, *Color Universal Design*).
+From the top: what was done to the set, a lane for each broker or host with its role
+over time, in a run with AutoRecovery the segments that lack a good copy, a lane with
+the acknowledged records of each 100 ms, the gaps between acknowledgements, and the
+seconds. Each role has a colour and a text, and the colours differ in lightness, too
+(Okabe and Ito, *Color Universal Design*).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STEP_S = 0.1
 
 _WIDTH, _LEFT, _RIGHT = 1200, 110, 80
 _PLOT = _WIDTH - _LEFT - _RIGHT
-_LANE, _BETWEEN, _ACKS = 34, 10, 110
+_LANE, _BETWEEN, _ACKS, _QUEUE = 34, 10, 110, 48
 _ROW = 18
 _TEXT, _SMALL = 13, 12
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -53,14 +54,25 @@ _LOOKS = {
     "paused": _Look("paused", "#f5ec7a", border="#7a7400", dashes="4 2"),
     "down": _Look("down", "#ffffff", "#5a5a5a", "#5a5a5a", "3 3"),
 }
+_HOST_LOOKS = {
+    "serving": _Look("serves", "#9fd3f2"),
+    "filling": _Look("gets new replicas", "#e69f00"),
+    "emptying": _Look("is emptied", "#f5ec7a", border="#7a7400", dashes="4 2"),
+    "spare": _Look("spare", "#e4e4e4"),
+    "down": _LOOKS["down"],
+}
 _ALIKE = {"idle": "starting", "resigned": "pending", "shutdown": "down"}
 _MARKS = {
     MarkKind.KILL: ("#d55e00", ""),
     MarkKind.RESTART: ("#00805d", "7 3"),
     MarkKind.SWITCH: ("#a2447f", "2 3"),
     MarkKind.CONTROLLER: ("#000000", "10 3 2 3"),
+    MarkKind.DAMAGE: ("#b34700", "4 3"),
+    MarkKind.REPAIRED: ("#00805d", "1 3"),
+    MarkKind.ORDER: ("#a2447f", "2 3"),
 }
 _ACK_COLOUR, _GAP_COLOUR = "#86cdb5", "#b34700"
+_QUEUE_COLOUR, _DEAD_COLOUR = "#e8b27d", "#000000"
 
 
 def text_width(text: str, size: float) -> float:
@@ -91,6 +103,7 @@ class _Picture:
         self._timeline = timeline
         self._marks = [one for one in timeline.events if one.mark is not None]
         self._mark_rows: list[int] = []
+        self._looks = _HOST_LOOKS if timeline.lane == "host" else _LOOKS
         self._svg = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"})
         self._background = self._add("rect", fill="#ffffff", x=0, y=0)
 
@@ -104,6 +117,9 @@ class _Picture:
         top = 92
         lanes_at = self._mark_labels(top)
         acks_at = lanes_at + len(self._timeline.brokers) * (_LANE + _BETWEEN)
+        if self._timeline.queue:
+            self._queue(acks_at)
+            acks_at += _QUEUE + _BETWEEN
         self._acks(acks_at)
         # Above the bars, and below the texts of the lanes.
         self._mark_lines(top, acks_at + _ACKS)
@@ -125,7 +141,7 @@ class _Picture:
 
     def _legend(self, y: int) -> None:
         x = 16.0
-        for look in _LOOKS.values():
+        for look in self._looks.values():
             self._area(self._svg, look, (x, y - 11), (22, 14))
             self._text(x + 28, y, look.name, _SMALL)
             x += 28 + text_width(look.name, _SMALL) + 14
@@ -165,7 +181,9 @@ class _Picture:
     def _lane(self, broker: int, y: int) -> None:
         group = ET.SubElement(self._svg, "g", {"class": "lane"})
         group.attrib["data-broker"] = str(broker)
-        self._text(16, y + _LANE / 2 + 5, f"broker {broker}", _TEXT, into=group)
+        self._text(
+            16, y + _LANE / 2 + 5, f"{self._timeline.lane} {broker}", _TEXT, into=group
+        )
         for span in _joined(self._timeline.spans(broker)):
             self._span(group, span, y)
 
@@ -184,6 +202,32 @@ class _Picture:
             middle = (left + right - text_width(text, _SMALL)) / 2
             at = y + _LANE / 2 + 4
             self._text(middle, at, text, _SMALL, fill=look.ink, into=group)
+
+    def _queue(self, y: int) -> None:
+        """
+        Adds a lane of segments that lack a good copy, and of those without any.
+        """
+        changes = self._timeline.queue
+        most = max(marks + dead for _, marks, dead in changes)
+        group = ET.SubElement(self._svg, "g", {"class": "queue"})
+        self._text(16, y + 18, "to repair", _TEXT, into=group)
+        note = f"segments, to {count_text(most)}"
+        self._text(16, y + 36, note, 11, fill="#5a5a5a", into=group)
+        scale = (_QUEUE - 6) / max(most, 1)
+        ends = [at_s for at_s, _, _ in changes[1:]] + [self._end_s]
+        paths: dict[str, list[str]] = {_QUEUE_COLOUR: [], _DEAD_COLOUR: []}
+        for (at_s, marks, dead), end_s in zip(changes, ends, strict=True):
+            left, wide = self._x(at_s), self._x(end_s) - self._x(at_s)
+            base = float(y + _QUEUE)
+            for colour, count in ((_DEAD_COLOUR, dead), (_QUEUE_COLOUR, marks)):
+                if count:
+                    tall = max(count * scale, 2.0)
+                    across = f"v-{tall:.2f}h{max(wide, 0.5):.2f}v{tall:.2f}z"
+                    paths[colour].append(f"M{left:.2f} {base:.2f}{across}")
+                    base -= tall
+        for colour, parts in paths.items():
+            ET.SubElement(group, "path", {"fill": colour, "d": "".join(parts)})
+        self._line(group, (_LEFT, y + _QUEUE), (_WIDTH - _RIGHT, y + _QUEUE), "#b0b0b0")
 
     def _acks(self, y: int) -> None:
         counts = self._timeline.acked_per(STEP_S)
@@ -351,7 +395,7 @@ def _joined(spans: Iterable[LaneSpan]) -> list[LaneSpan]:
 
 def _look(state: BrokerState) -> _Look:
     name = _ALIKE.get(state.role, state.role)
-    return _LOOKS.get(name, _LOOKS["pending"])
+    return _LOOKS.get(name) or _HOST_LOOKS.get(name, _LOOKS["pending"])
 
 
 def _names(look: _Look, state: BrokerState) -> Sequence[str]:
@@ -362,6 +406,8 @@ def _names(look: _Look, state: BrokerState) -> Sequence[str]:
         return (f"master, epoch {state.epoch}", f"epoch {state.epoch}", "M")
     if look.name == "slave" and state.master is not None:
         return (f"slave of {state.master}, epoch {state.epoch}", "slave", "s")
+    if state.carries:
+        return (f"{look.name}: {state.carries}", state.carries, look.name)
     return (look.name,)
 
 
