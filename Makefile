@@ -27,8 +27,8 @@ help: ## list the targets
 	$(BIN)/python setup.py -q build_ext --inplace
 	@touch $@
 
-demo: .venv/core $(SPARK) ## kill a writer, then the master of three brokers: recover, fail over, verify
-	$(BIN)/pystore demo --report build/demo
+demo: .venv/core $(SPARK) ## kill a writer, then the master of three brokers: recover, fail over, verify; RECOVERY=1: hosts, damage, AutoRecovery
+	$(BIN)/pystore demo $(if $(RECOVERY),--recovery) --report build/demo
 
 test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
 	$(PYTEST) -n 2 -m 'not slow'

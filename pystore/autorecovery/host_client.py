@@ -92,6 +92,16 @@ class RemoteHosts:
         """
         return self._controllers.call(_all_hosts)
 
+    def told_hosts(self) -> Mapping[str, RecoveryHost]:
+        """
+        As `all_hosts`, for people: also from a controller that does not know all hosts
+        yet. One that is told as not alive may be alive then.
+
+        Raises:
+            UnavailableError: the controllers do not answer.
+        """
+        return self._controllers.call(_told_hosts)
+
     def add(self, host: str, replica: NewReplica) -> None:
         """
         See `HostPeers.add`. The host chooses port and place of the store.
@@ -183,6 +193,14 @@ async def _all_hosts(client: ControllerClient) -> dict[str, RecoveryHost]:
             )
         found |= {one.address: _host(one) for one in page.hosts}
     return found
+
+
+async def _told_hosts(client: ControllerClient) -> dict[str, RecoveryHost]:
+    return {
+        one.address: _host(one)
+        async for page in describe_hosts(client)
+        for one in page.hosts
+    }
 
 
 def _host(one: HostDescription) -> RecoveryHost:

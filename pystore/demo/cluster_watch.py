@@ -26,7 +26,7 @@ from pystore.records.record_store import RecordStore
 
 __all__ = ["ClusterWatch"]
 
-_LOOK_S = 0.25
+_LOOK_S = 0.3
 
 
 class ClusterWatch:
@@ -77,7 +77,7 @@ class ClusterWatch:
                 try:
                     sight = self._look(asked, hosts, store)
                 except PystoreError:
-                    # The controller has led for too short a time to know all hosts.
+                    # The controller was busy; the next look sees it.
                     continue
                 self._recorder.seen(sight)
 
@@ -89,7 +89,7 @@ class ClusterWatch:
             {name: one for (_, name), one in view.sets.items()},
             {
                 self._numbers[one.name]: one
-                for one in hosts.all_hosts().values()
+                for one in hosts.told_hosts().values()
                 if one.name in self._numbers
             },
             list_replacements(store),

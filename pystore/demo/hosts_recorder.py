@@ -137,8 +137,10 @@ class HostsRecorder(EventRecorder):
         lost = {one.text for one in sight.status.lost}
         # A new replica that is removed again is no loss of the cluster.
         own = {
-            f"{key.cluster}/{key.set_name}/{one.new_id}"
+            f"{key.cluster}/{key.set_name}/{number}"
             for key, one in (*self._replaced.items(), *sight.replacements.items())
+            for number in (one.new_id, *(left.broker_id for left in one.left))
+            if number != key.broker_id
         }
         new = sorted(lost - self._lost - own)
         self._lost = lost

@@ -34,7 +34,7 @@ from pystore.demo.store_checks import StoreCheck, check_stores
 from pystore.demo.timeline import Timeline, TimelineEvent
 from pystore.demo.workload import AppendJobs
 
-__all__ = ["RecoveryReport", "RecoverySettingsOfDemo", "SetCheck", "run_recovery"]
+__all__ = ["RecoveryDemoReport", "RecoveryDemoSettings", "SetCheck", "run_recovery"]
 
 _HOSTS, _DAEMONS = 5, 2
 _LINES, _JOBS_APART = 128, 1000
@@ -42,7 +42,7 @@ _BOUND_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class RecoverySettingsOfDemo:
+class RecoveryDemoSettings:
     """
     The settings of the demo of AutoRecovery.
 
@@ -107,7 +107,7 @@ class SetCheck:
 
 
 @dataclass(slots=True)
-class RecoveryReport:
+class RecoveryDemoReport:
     """
     The result of the demo of AutoRecovery.
 
@@ -163,11 +163,11 @@ class RecoveryReport:
 
 
 def run_recovery(
-    settings: RecoverySettingsOfDemo,
+    settings: RecoveryDemoSettings,
     corpus: Corpus,
     tell: Callable[[TimelineEvent], object],
     note: StepCallback,
-) -> RecoveryReport:
+) -> RecoveryDemoReport:
     """
     Runs the demo of AutoRecovery.
 
@@ -187,7 +187,7 @@ def run_recovery(
     began = time.monotonic()
     timeline = Timeline(tuple(range(1, _HOSTS + 1)), lane="host")
     recorder = HostsRecorder(timeline, lambda: time.monotonic() - began, tell)
-    report = RecoveryReport(timeline)
+    report = RecoveryDemoReport(timeline)
     jobs = AppendJobs(corpus, lines_max=_LINES)
     with _processes(settings) as cluster:
         sockets = {one.number: one.socket for one in cluster.hosts.values()}
@@ -219,7 +219,7 @@ def run_recovery(
 
 
 @contextmanager
-def _processes(settings: RecoverySettingsOfDemo) -> Iterator[HostedCluster]:
+def _processes(settings: RecoveryDemoSettings) -> Iterator[HostedCluster]:
     """
     Makes the processes; all are killed at the end, also after an error.
     """
@@ -240,7 +240,7 @@ def _processes(settings: RecoverySettingsOfDemo) -> Iterator[HostedCluster]:
 
 
 def _play(
-    settings: RecoverySettingsOfDemo,
+    settings: RecoveryDemoSettings,
     cluster: HostedCluster,
     recorder: HostsRecorder,
     traffic: dict[str, SetTraffic],

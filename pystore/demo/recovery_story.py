@@ -32,7 +32,7 @@ from pystore.demo.segment_damage import is_whole, rot_one_bit, sealed_in_all
 from pystore.demo.timeline import MarkKind
 from pystore.errors import PystoreError, UnavailableError
 from pystore.fs.layout import segment_path
-from pystore.text import count_text, seconds_text
+from pystore.text import seconds_text
 
 __all__ = [
     "LAST_HOSTS",
@@ -109,6 +109,7 @@ class RecoveryStory:
         self._delay_s = delay_s
         self._name = _START
         self._living: set[int] = set()
+        self._refusal = ""
 
     # -- the beginning and the end -------------------------------------------------
 
@@ -256,6 +257,8 @@ class RecoveryStory:
         self._await_settled({1, 2, 4}, "all replicas of host 3 on host 4")
         self._await_whole([rotten], base)
         self._repaired(f"{len(SETS)} replicas are made anew on host 4")
+        self._poll(lambda: bool(self._recorder.evidence.get(key)), "the found bit")
+        self._forget(victim)
         return began_s, (
             f"{seconds_text(waited_s)} after the death, with a delay of "
             f"{self._delay_s} s, host 4 began to be filled with {len(SETS)} replicas; "
@@ -313,11 +316,7 @@ class RecoveryStory:
         self._living.discard(first.number)
         first.stop()
         self._recorder.say("demo", "SIGTERM: host 1, which is empty, ends")
-        again = ("recovery", "decommission", *self._both(), first.address)
-        self._poll(
-            lambda: "no set knows it any more" in ask(*again, codes=(0, 1)),
-            "the end of the identity of host 1",
-        )
+        self._forget(first)
         self._recorder.hold(first.number)
         return began_s, (
             f"{len(SETS)} replicas went to host 5, {len(masters)} masters handed over, "
@@ -427,14 +426,43 @@ class RecoveryStory:
         at_s = self._recorder.say(
             "demo", what, MarkKind.ORDER, f"{option[2:]} host {host.number}"
         )
-        words = ("recovery", "decommission", *self._both(), host.address, option)
-        found = ask_json(*words)
-        moves = [one["replica"] for one in found.get("moves", ())]
+        told = self._ordered(host, option)
+        moves = sum(" goes to " in line for line in told.splitlines())
         if moves:
-            self._recorder.say(
-                "demo", f"its plan: {count_text(len(moves))} replicas move"
-            )
+            self._recorder.say("demo", f"its plan: {moves} replicas move")
         return at_s
+
+    def _forget(self, host: HostProgram) -> None:
+        """
+        Lets the identity of a host go that is stopped or dead, and has no replica.
+        """
+        what = f"pystore recovery decommission host {host.number}"
+        self._recorder.say("demo", f"{what}: no set needs it")
+        self._poll(
+            lambda: "no set knows it any more" in self._ordered(host),
+            f"the end of the identity of host {host.number}",
+        )
+        self._await(lambda it: not it.replacements, "the end of all replacements")
+
+    def _ordered(self, host: HostProgram, *options: str) -> str:
+        """
+        Returns what `decommission` prints, once a controller knows who is alive: one
+        that was paused asks for patience, as an operator has.
+        """
+        words = ("recovery", "decommission", *self._both(), host.address, *options)
+        told: list[str] = []
+
+        def is_told() -> bool:
+            try:
+                told.append(ask(*words, codes=(0, 1)))
+            except UnavailableError as error:
+                # The error of the last try is the reason, if all fail.
+                self._refusal = str(error)
+            return bool(told)
+
+        self._poll(is_told, "an answer to decommission")
+        self._refusal = ""
+        return told[-1]
 
     def _ask(self, *words: str, mark: str = "") -> None:
         if mark:
@@ -496,8 +524,9 @@ class RecoveryStory:
         while not found():
             self._check()
             if self._recorder.now() > end_s:
+                why = f" ({self._refusal})" if self._refusal else ""
                 raise StoryFailed(
-                    f"{self._name}: no sign of {what} within {self._bound_s:.0f} s"
+                    f"{self._name}: no sign of {what} within {self._bound_s:g} s{why}"
                 )
             self._recorder.wait_until(lambda: False, _LOOK_S)
 

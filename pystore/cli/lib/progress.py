@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["ProgressBar"]
+__all__ = ["ProgressBar", "StepProgress"]
 
 _DELAY_SECONDS = 1.0
 _REDRAW_SECONDS = 0.1
@@ -105,3 +105,32 @@ class ProgressBar:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class StepProgress:
+    """
+    Shows a bar for one step after the other.
+    """
+
+    def __init__(self) -> None:
+        self._label = ""
+        self._progress: ProgressBar | None = None
+
+    def note(self, label: str, done: int, total: int) -> None:
+        """
+        Shows the progress of a step; a new label begins a new bar.
+        """
+        if label != self._label:
+            self.close()
+            self._label = label
+            self._progress = ProgressBar(label, total)
+        if self._progress is not None:
+            self._progress.reach(done)
+
+    def close(self) -> None:
+        """
+        Removes the bar.
+        """
+        if self._progress is not None:
+            self._progress.close()
+            self._progress = None

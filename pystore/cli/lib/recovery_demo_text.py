@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystore.cli.lib.output import pairs_text, table_text, verdict_text
-from pystore.demo.recovery_run import RecoveryReport, SetCheck
+from pystore.demo.recovery_run import RecoveryDemoReport, SetCheck
 from pystore.text import count_text, seconds_text, size_text
 
 __all__ = ["recovery_demo_json", "recovery_demo_text"]
@@ -16,7 +16,7 @@ _STORIES = ("story", "took", "no ack at most")
 _SETS = ("set", "acknowledged", "missing", "unreadable", "copies on hosts", "log")
 
 
-def recovery_demo_text(report: RecoveryReport, *, keep: bool) -> str:
+def recovery_demo_text(report: RecoveryDemoReport, *, keep: bool) -> str:
     """
     Returns a table of the stories and one of the sets, and the totals.
 
@@ -78,7 +78,7 @@ def _problems(one: SetCheck) -> list[str]:
     return lines
 
 
-def _pairs(report: RecoveryReport, *, keep: bool) -> list[tuple[str, str]]:
+def _pairs(report: RecoveryDemoReport, *, keep: bool) -> list[tuple[str, str]]:
     pairs = []
     if report.sets:
         pairs.append(("acknowledged", f"{count_text(report.records)} records as `all`"))
@@ -94,7 +94,7 @@ def _pairs(report: RecoveryReport, *, keep: bool) -> list[tuple[str, str]]:
     return pairs
 
 
-def recovery_demo_json(report: RecoveryReport, *, keep: bool) -> dict[str, Any]:
+def recovery_demo_json(report: RecoveryDemoReport, *, keep: bool) -> dict[str, Any]:
     """
     Returns the report with JSON keys.
     """

@@ -4,7 +4,6 @@ Each part of the demo ends with a table and 0 missing records.
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import signal
@@ -13,11 +12,7 @@ from pathlib import Path
 
 import pytest
 from lib.command_line import PYSTORE, run, run_json
-from lib.demo_library import make_library
 
-from pystore.cli.demo import report_json, report_text
-from pystore.demo.corpus import read_corpus
-from pystore.demo.run import DemoReport, DemoRound
 from pystore.demo.timeline import EVENT_HEADER
 
 
@@ -28,79 +23,17 @@ def at(folder: Path) -> tuple[str, str]:
     return "--directory", str(folder)
 
 
-def a_report(tmp_path: Path, **changes: object) -> DemoReport:
-    """
-    A report of two writers.
-    """
-    corpus = read_corpus(make_library(tmp_path, files=3))
-    first = DemoRound(
-        1,
-        is_killed=True,
-        records=1000,
-        log_bytes=2_000_000,
-        append_seconds=0.5,
-        recovery_seconds=0.02,
-        cut_bytes=77,
-        compared=1000,
-        verified=1010,
-        verified_bytes=2_100_000,
-        verify_seconds=0.1,
-        verdict="whole",
-        extra=10,
-    )
-    second = DemoRound(2, records=800, verdict="whole", compared=1800, verified=1810)
-    for name, value in changes.items():
-        setattr(second, name, value)
-    return DemoReport(tmp_path / "store", corpus, 3, [first, second], 5000, 1.5)
-
-
-def test_the_table_has_a_line_for_each_writer(tmp_path: Path) -> None:
-    """
-    No line is wider than a terminal.
-    """
-    text = report_text(a_report(tmp_path), keep=True)
-    lines = text.splitlines()
-
-    header = "writer records log rate cut recovery read back missing extra"
-    assert header == " ".join(lines[0].split())
-    assert "1 killed    1,000  2.00 MB  4.00 MB/s  77 B" in lines[2]
-    assert lines[3].startswith("2 done")
-    assert "1 after SIGKILL, 77 bytes cut, the slowest in 20 ms" in text
-    assert str(tmp_path / "store") in text
-    assert "acknowledged but missing: 0" in lines[-1]
-    assert 80 >= max(len(line) for line in lines[:4])
-
-
-def test_missing_records_are_reported_with_the_reason(tmp_path: Path) -> None:
-    """
-    The last line has the number of missing records.
-    """
-    report = a_report(tmp_path, missing=5, problem="offset 7: a body differs")
-    lines = report_text(report, keep=False).splitlines()
-
-    assert "acknowledged but missing: 5" in lines[-1]
-    assert "writer 2: whole: offset 7: a body differs" == lines[-2]
-
-
-def test_json_has_the_sums_and_every_writer(tmp_path: Path) -> None:
-    """
-    The numbers are those of the text.
-    """
-    found = report_json(a_report(tmp_path, missing=5), keep=False)
-
-    assert (1800, 5, None) == (found["records"], found["missing"], found["store"])
-    assert [77, 0] == [one["cutBytes"] for one in found["rounds"]]
-    assert [True, False] == [one["isKilled"] for one in found["rounds"]]
-    json.dumps(found)
-
-
-@pytest.mark.parametrize("name", ["store", "replicas"])
-def test_an_existing_store_is_not_touched(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"), [("store", ()), ("replicas", ()), ("recovery", ("--recovery",))]
+)
+def test_an_existing_store_is_not_touched(
+    tmp_path: Path, name: str, words: tuple[str, ...]
+) -> None:
     """
     The demo creates its own store.
     """
     (tmp_path / name).mkdir()
-    result = run("demo", "--directory", tmp_path)
+    result = run("demo", "--directory", tmp_path, *words)
 
     assert 2 == result.exit_code
     assert f"{tmp_path / name} exists" in result.stderr
@@ -164,6 +97,20 @@ def test_several_controllers_need_zookeeper(tmp_path: Path) -> None:
 
     assert 2 == result.exit_code
     assert "--controllers 3 needs --zookeeper" in result.stderr
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("words", [("--part", "store"), ("--secure",)])
+def test_the_demo_of_recovery_goes_without_other_parts(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """
+    Wrong usage, before anything is started.
+    """
+    result = run("demo", "--recovery", *words, *at(tmp_path / "d"))
+
+    assert 2 == result.exit_code
+    assert "--recovery goes without --part" in result.stderr
     assert not (tmp_path / "d").exists()
 
 

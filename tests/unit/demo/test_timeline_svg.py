@@ -212,3 +212,62 @@ def test_an_empty_run_is_a_picture_too() -> None:
     svg = drawn(Timeline((1,)))
 
     assert f"{NAME}svg" == svg.tag
+
+
+def a_hosted_timeline() -> Timeline:
+    """
+    A run with AutoRecovery: hosts, damage, orders, and a queue.
+    """
+    timeline = Timeline((1, 2, 3, 4, 5), lane="host", end_s=120.0)
+    timeline.events = [
+        TimelineEvent(at_s, "demo", "x", mark, label)
+        for at_s, mark, label in (
+            (20.0, MarkKind.DAMAGE, "a bit rots"),
+            (20.1, MarkKind.DAMAGE, "a file vanishes on host 2"),
+            (24.0, MarkKind.REPAIRED, "right again"),
+            (25.0, MarkKind.KILL, "SIGKILL host 3"),
+            (60.0, MarkKind.ORDER, "drain host 1"),
+            (119.0, MarkKind.REPAIRED, "right again"),
+        )
+    ]
+    for at_s, number, role, carries in (
+        (1.0, 1, "serving", "4 replicas, 2 masters"),
+        (1.0, 2, "serving", "4 replicas, 1 masters"),
+        (1.0, 3, "serving", "4 replicas, 1 masters"),
+        (1.0, 4, "spare", ""),
+        (25.0, 3, "down", ""),
+        (33.0, 4, "filling", "4 replicas, 0 masters"),
+        (60.0, 1, "emptying", "4 replicas, 2 masters"),
+    ):
+        timeline.change(at_s, number, BrokerState(role, carries=carries))
+    timeline.acks = [(number * 0.05, 128) for number in range(300, 2380)]
+    timeline.queue = [(21.0, 1, 0), (23.5, 0, 0), (34.0, 40, 0), (50.0, 0, 1)]
+    timeline.gaps = [AckGap(24.9, 30.0, "a host dies, set-3", 25.0)]
+    return timeline
+
+
+def test_a_run_with_recovery_has_hosts_a_queue_and_their_roles() -> None:
+    """
+    No text covers another; each area says what the host carries where it fits.
+    """
+    svg = drawn(a_hosted_timeline())
+    found = list(boxes(svg))
+    texts = [one[0] for one in found]
+
+    assert [f"host {number}" for number in range(1, 6)] == [
+        one for one in texts if one.startswith("host ")
+    ]
+    assert "serves: 4 replicas, 2 masters" in texts
+    assert {"serves", "gets new replicas", "is emptied", "spare", "down"} <= set(texts)
+    assert "master" not in texts
+    (queue,) = (one for one in svg.iter(f"{NAME}g") if one.get("class") == "queue")
+    marked, dead = (one.attrib["d"] for one in queue.iter(f"{NAME}path"))
+    assert (2, 1) == (marked.count("z"), dead.count("z"))
+    for one, other in combinations(found, 2):
+        is_apart = (
+            one[3] <= other[1]
+            or other[3] <= one[1]
+            or one[4] <= other[2]
+            or other[4] <= one[2]
+        )
+        assert is_apart, (one, other)
