@@ -56,6 +56,20 @@ class ClusterSight:
         """
         return self.status.contents.marks
 
+    @property
+    def unfinished(self) -> set[ReplacementKey]:
+        """
+        The replacements that go on. One that only waits for the return of a dead host
+        does not: its record stays for as long as the controller that knows the host.
+        """
+        alive = {one.name for one in self.hosts.values() if one.is_alive}
+        return {
+            key
+            for key, one in self.replacements.items()
+            if one.phase is not ReplacementPhase.CLEARING
+            or any(left.host in alive for left in one.left)
+        }
+
     def number_of(self, address: str) -> int:
         """
         Returns the number of a host; 0: there is no such one.
@@ -103,7 +117,7 @@ class ClusterSight:
             return BrokerState("down")
         count = len(host.replicas)
         masters = sum(number == self.master_host(name) for name in self.sets)
-        carries = f"{count} replicas, {masters} masters"
+        carries = f"{_counted(count, 'replica')}, {_counted(masters, 'master')}"
         fills = any(
             one.target == host.name and one.phase in _GOES_IN and not one.cancelled
             for one in self.replacements.values()
@@ -115,6 +129,10 @@ class ClusterSight:
         return (
             BrokerState("serving", carries=carries) if count else BrokerState("spare")
         )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def mark_text(mark: SegmentMark) -> str:

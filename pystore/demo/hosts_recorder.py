@@ -22,6 +22,7 @@ from pystore.demo.timeline import AckGap, BrokerState, Timeline, TimelineEvent
 __all__ = ["HostsRecorder"]
 
 _AUDITOR, _WORKER = "Auditor", "worker"
+_LAST = ReplacementPhase.CLEARING
 _COPY = re.compile(r"(broker [0-9]+) at [^ ]+ is ([a-z ]+): (.*)")
 _WRONG = ("are bad", "is missing", "bytes, and not", "cannot be opened")
 
@@ -193,8 +194,10 @@ class HostsRecorder(EventRecorder):
                     _AUDITOR, f"{who} is made anew on host {number}, as {one.new_id}"
                 )
         for key, old in before.items():
-            if key not in sight.replacements:
-                how = "is replaced no more" if old.cancelled else "is replaced"
+            new = sight.replacements.get(key)
+            if old.phase is not _LAST and (new is None or new.phase is _LAST):
+                is_kept = old.cancelled or (new is not None and new.cancelled)
+                how = "is replaced no more" if is_kept else "is replaced"
                 self._note(_AUDITOR, f"{_broker(key)} {how}")
 
 

@@ -290,9 +290,7 @@ class RecoveryStory:
         )
         self._decommission(first, "--cancel")
         self._await(
-            lambda it: (
-                not it.drains and not it.replacements and not it.hosts[5].replicas
-            ),
+            lambda it: not it.drains and not it.unfinished and not it.hosts[5].replicas,
             "the end of the drain",
         )
         self._await_settled({1, 2, 4}, "all replicas on host 1")
@@ -310,7 +308,7 @@ class RecoveryStory:
         began_s = self._decommission(first, "--drain")
         self._await_settled({2, 4, 5}, "all replicas of host 1 on host 5")
         self._await(
-            lambda it: not it.replacements and not it.hosts[1].replicas, "an empty host"
+            lambda it: not it.unfinished and not it.hosts[1].replicas, "an empty host"
         )
         self._repaired("host 1 is empty")
         self._living.discard(first.number)
@@ -442,7 +440,7 @@ class RecoveryStory:
             lambda: "no set knows it any more" in self._ordered(host),
             f"the end of the identity of host {host.number}",
         )
-        self._await(lambda it: not it.replacements, "the end of all replacements")
+        self._await(lambda it: not it.unfinished, "the end of all replacements")
 
     def _ordered(self, host: HostProgram, *options: str) -> str:
         """

@@ -11,6 +11,7 @@ from lib.seen_cluster import CLUSTER, a_broker, a_host, a_sight
 from pystore.autorecovery.mark import Missing, Priority, Reason, SegmentMark
 from pystore.autorecovery.replacement_record import (
     HostDrain,
+    LeftReplica,
     Replacement,
     ReplacementKey,
     ReplacementPhase,
@@ -55,7 +56,7 @@ def test_a_lane_says_what_a_host_does() -> None:
     A host that is emptied is that, whatever else it does.
     """
     sight = a_sight({1: a_broker(1), 2: a_broker(2)}, master=2)
-    assert BrokerState("serving", carries="1 replicas, 1 masters") == sight.lane(2)
+    assert BrokerState("serving", carries="1 replica, 1 master") == sight.lane(2)
     assert BrokerState("spare") == sight.lane(3)
     assert BrokerState("down") == sight.lane(4)
 
@@ -71,6 +72,21 @@ def test_a_lane_says_what_a_host_does() -> None:
     assert "emptying" == emptied.lane(2).role
     dead = {3: replace(a_host(3), is_alive=False)}
     assert "down" == replace(filled, hosts=dead).lane(3).role
+
+
+def test_a_replacement_that_waits_for_a_dead_host_alone_is_finished() -> None:
+    """
+    One that still removes something from a host that is alive is not.
+    """
+    sight = a_sight({1: a_broker(1)})
+    key = ReplacementKey(CLUSTER, "s", 2)
+    one = Replacement(ReplacementReason.LOST, 1, phase=ReplacementPhase.CLEARING)
+    for left, is_finished in ((), True), (("gone",), True), (("gone", "host-1"), False):
+        left_on = tuple(LeftReplica(host, 2) for host in left)
+        seen = replace(sight, replacements={key: replace(one, left=left_on)})
+        assert is_finished is (not seen.unfinished)
+    filling = replace(one, phase=ReplacementPhase.FILLING)
+    assert {key} == replace(sight, replacements={key: filling}).unfinished
 
 
 def test_a_mark_is_told_without_what_is_being_filled() -> None:

@@ -232,8 +232,8 @@ def a_hosted_timeline() -> Timeline:
     ]
     for at_s, number, role, carries in (
         (1.0, 1, "serving", "4 replicas, 2 masters"),
-        (1.0, 2, "serving", "4 replicas, 1 masters"),
-        (1.0, 3, "serving", "4 replicas, 1 masters"),
+        (1.0, 2, "serving", "4 replicas, 1 master"),
+        (1.0, 3, "serving", "4 replicas, 1 master"),
         (1.0, 4, "spare", ""),
         (25.0, 3, "down", ""),
         (33.0, 4, "filling", "4 replicas, 0 masters"),
