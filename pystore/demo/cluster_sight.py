@@ -147,6 +147,6 @@ def mark_text(mark: SegmentMark) -> str:
     }
     return ", ".join(
         f"broker {one} {fact.reason.value}"
-        + (f": {fact.detail}" if fact.detail else "")
+        + (f": {fact.detail.removeprefix(f'broker {one}: ')}" if fact.detail else "")
         for one, fact in sorted(facts.items())
     )

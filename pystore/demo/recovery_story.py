@@ -239,7 +239,9 @@ class RecoveryStory:
         key, base = self._chosen(name)
         master = sight.master_host(name)
         rotten = self._cluster.hosts[master].store(name)
-        self._rot(rotten, base, f"host {master}, master of {name}; nobody looks", key)
+        self._rot(
+            rotten, base, f"host {master}, master of {name}; no look is asked for", key
+        )
         masters = [one for one in SETS if sight.master_host(one) == victim.number]
         began_s = self._recorder.say(
             "demo",

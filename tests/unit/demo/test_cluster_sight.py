@@ -94,7 +94,7 @@ def test_a_mark_is_told_without_what_is_being_filled() -> None:
     A fill is told by its replacement.
     """
     facts = {
-        2: Missing(Reason.ABSENT, "the file is missing"),
+        2: Missing(Reason.ABSENT, "broker 2: the file is missing"),
         4: Missing(Reason.FILL),
     }
     mark = SegmentMark(facts, Priority.LAST_COPY, 1, 1)
