@@ -37,7 +37,7 @@ from pystore.demo.workload import AppendJobs
 __all__ = ["RecoveryDemoReport", "RecoveryDemoSettings", "SetCheck", "run_recovery"]
 
 _HOSTS, _DAEMONS = 5, 2
-_LINES, _JOBS_APART = 128, 1000
+_LINES, _JOBS_APART = 64, 1000
 _BOUND_S = 180.0
 
 

@@ -56,7 +56,7 @@ STORY_NAMES = (_DAMAGE, _DEATH, _CANCEL, _DRAIN, _DEAD)
 _LOOK_S = 0.2
 _SLOW_RATE = "500k"
 """Of the host that a cancelled drain fills: the order to cancel comes in time."""
-_PACE_S = 0.05
+_PACE_S = 0.1
 
 
 class StoryFailed(UnavailableError):
