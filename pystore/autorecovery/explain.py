@@ -28,7 +28,14 @@ from pystore.controller.protocol.set_descriptions import (
 )
 from pystore.segments.order import ReplicaStat
 
-__all__ = ["SegmentCase", "explain", "explain_copy", "explain_loss"]
+__all__ = [
+    "SegmentCase",
+    "explain",
+    "explain_copy",
+    "explain_loss",
+    "explain_state",
+    "next_try_ms",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class SegmentCase:
         maintenance: the ends of their maintenance, by broker id; Unix time.
         stats: the answers of its replicas, by broker id, as far as they were asked.
         is_enabled: workers may take segments.
+        pause: which pause keeps workers from it, one line; empty: none.
+        is_damaged: the record of its set at the controller is unreadable.
     """
 
     key: SegmentKey
@@ -61,6 +70,8 @@ class SegmentCase:
     maintenance: Mapping[int, int] = field(default_factory=dict)
     stats: Mapping[int, ReplicaStat] = field(default_factory=dict)
     is_enabled: bool = True
+    pause: str = ""
+    is_damaged: bool = False
 
 
 def explain(case: SegmentCase) -> list[str]:
@@ -68,7 +79,24 @@ def explain(case: SegmentCase) -> list[str]:
     Returns why a segment does not move: what it waits for first, then one line for each
     copy.
     """
-    return [*_state(case), *_copies(case)]
+    return [*explain_state(case), *_copies(case)]
+
+
+def explain_state(case: SegmentCase) -> list[str]:
+    """
+    Returns what a segment waits for, without its copies.
+    """
+    return list(_state(case))
+
+
+def next_try_ms(case: SegmentCase) -> int:
+    """
+    Returns when a worker may take a segment, Unix time, also a past one; 0: it is not
+    known when, since it has no mark, is dead, or is being repaired.
+    """
+    if case.mark is None or case.dead is not None or case.holder:
+        return 0
+    return max(case.mark.not_before_ms, case.mark.last_ms)
 
 
 def explain_copy(case: SegmentCase, broker: BrokerDescription) -> str:
@@ -110,7 +138,9 @@ def explain_loss(
 
 
 def _state(case: SegmentCase) -> Iterator[str]:
-    if case.description is None:
+    if case.is_damaged:
+        yield "the controller's record of the set is unreadable: no worker repairs it"
+    elif case.description is None:
         yield "the controller tells no such set: a worker will clear the mark"
     if case.dead is not None:
         yield (
@@ -127,11 +157,15 @@ def _state(case: SegmentCase) -> Iterator[str]:
         return
     if not case.is_enabled:
         yield "no worker may take it: AutoRecovery is disabled"
+    if case.pause:
+        yield f"no worker takes it: {case.pause}"
     if mark.not_before_ms > case.now_ms:
         left_s = _seconds(mark.not_before_ms - case.now_ms)
         yield f"{mark.tries} tries failed: the next one is in {left_s} s"
-    elif case.is_enabled:
-        yield f"it waits for a worker since {_ago(case, mark.last_ms)}"
+    elif case.is_enabled and not case.pause:
+        yield f"it waits for a worker since {_ago(case, next_try_ms(case))}"
+    if mark.why:
+        yield f"the last try needed: {mark.why}"
 
 
 def _copies(case: SegmentCase) -> Iterator[str]:

@@ -18,6 +18,7 @@ from lib.mended_set import SEGMENT, Traffic, damage, fill
 from lib.recovery_process import RecoveryProcess
 
 _FILL_S = 180  # a worker looks for work every few seconds
+_LOST_S = 120  # a controller knows who is lost 10 s after it leads
 
 
 class _Set:
@@ -183,6 +184,46 @@ def test_another_process_goes_on_after_the_auditor_was_killed(tmp_path: Path) ->
         until(lambda: [] == found.ask("list")["segments"])
         assert 0 == second.stop()
         found.check_equal()
+
+
+def test_what_does_not_move_is_explained_with_each_copy(tmp_path: Path) -> None:
+    """AR-R18: a segment that no worker takes, and a replica that is lost."""
+    with _a_set(tmp_path, "one", "two", "three") as found:
+        master, slave = found.brokers["one"], found.brokers["two"]
+        fill(master, 6)
+        for name in found.brokers:
+            await_seals(tmp_path / name, 5)
+        damage(tmp_path / "two", 2 * SEGMENT, "missing")
+        daemon = found.recovery("auditor", "--slots", "0")
+        until(lambda: found.ask("list")["segments"])
+        found.brokers["three"].kill()
+        until(lambda: found.ask("status")["lost"], _LOST_S)
+
+        words = ("recovery", "explain", "-a", found.controller.address)
+        where = ("--records", found.records)
+        told = run_json(*words, *where)
+        loss, mark = told["explained"]
+        assert ([], "loss", "mark") == (told["notes"], loss["kind"], mark["kind"])
+        assert "DefaultCluster/b/3" == loss["name"]
+        assert loss["state"][0].startswith("it may return: the delay is 600 s, ")
+        assert f"DefaultCluster/b/{2 * SEGMENT:020}" == mark["name"]
+        assert mark["state"][0].startswith("it waits for a worker since ")
+        copies = {it["candidate"]: it for it in mark["candidates"]}
+        answers = {name: it["answer"] for name, it in copies.items()}
+        assert {"broker 1": "yes", "broker 2": "no", "broker 3": "no"} == answers
+        assert "ABSENT" in copies["broker 2"]["text"]
+        assert "s of it are left" in copies["broker 3"]["text"]
+
+        address = slave.ready[0].split()[-1]
+        for target in (mark["name"], "DefaultCluster/b", address):
+            lines = run(*words, *where, target).output.splitlines()
+            assert f"mark {mark['name']}: {mark['state'][0][:26]}" in lines[-4]
+            assert lines[-3].startswith("  broker 1: yes: ")
+        other = run(*words, *where, "127.0.0.9:1")
+        assert 3 == other.exit_code
+        assert "there is no host '127.0.0.9:1'" in other.stderr
+        assert 2 == run(*words, *where, "a/b/c").exit_code
+        assert 0 == daemon.stop()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ _PLACES = {
     "delay": f"{_HERE}.switches:delay",
     "disable": f"{_HERE}.switches:disable",
     "enable": f"{_HERE}.switches:enable",
+    "explain": f"{_HERE}.explain:explain_command",
     "first": f"{_HERE}.segments:first",
     "forget": f"{_HERE}.segments:forget",
     "kick": f"{_HERE}.switches:kick",

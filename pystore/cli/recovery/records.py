@@ -30,6 +30,7 @@ __all__ = [
     "open_queue",
     "open_records",
     "operator_name",
+    "parse_segment",
     "records_opener",
     "records_options",
     "segment_argument",
@@ -68,11 +69,11 @@ def records_options(command: _F) -> _F:
     )(command)
 
 
-def _parse_segment(
+def parse_segment(
     _context: click.Context, _parameter: click.Parameter, value: str
 ) -> SegmentKey:
     """
-    Returns a segment; its offset needs no leading zeros.
+    Returns a segment; its offset needs no leading zeros. The callback of an argument.
     """
     names, _, start = value.rpartition("/")
     try:
@@ -86,7 +87,7 @@ def segment_argument(command: _F) -> _F:
     """
     Adds a segment to a command, as its argument ``segment``.
     """
-    return click.argument("segment", callback=_parse_segment)(command)
+    return click.argument("segment", callback=parse_segment)(command)
 
 
 def records_opener(
