@@ -49,7 +49,8 @@ class RecoverySettings:
         worker_slots: repairs of one worker at once.
         queue_window: marks that are published at once, at most.
         fill_window: segments of one filling replica that are marked at once.
-        take_rate: segments that all workers may take in a second; 0: any number.
+        take_rate: segments that one worker takes in a second, with all its slots; 0:
+            any number.
         repair_bytes_per_s: into one host; 0: any number.
         serve_bytes_per_s: out of one host; 0: any number.
         brake_percent: of the segments; a check that would newly mark more stops.

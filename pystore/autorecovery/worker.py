@@ -4,7 +4,7 @@ The worker: takes segments that lack a good copy, and has them repaired.
 It decides nothing from a mark: each copy is looked at again. It keeps no state but its
 claims, so another worker finishes what one has begun, after whatever end.
 
-Source: AR-R8 to AR-R11, AR-R13, AR-R17, AR-R18, AR-R21; BK-A62 to BK-A74;
+Source: AR-R8 to AR-R11, AR-R13, AR-R17, AR-R18, AR-R21; BK-A60, BK-A62 to BK-A74;
 docs/autorecovery.md, *The worker*.
 """
 
@@ -29,6 +29,7 @@ from pystore.errors import (
     PystoreError,
     SessionLostError,
 )
+from pystore.rates.shared_rate import SharedRate
 from pystore.records.record_store import RecordStore
 
 __all__ = ["ReplicationWorker", "WorkerTurn"]
@@ -37,6 +38,7 @@ _SETTINGS_MS = 60_000
 _HELD_MS = 5_000  # the lock is read so often while jobs run
 _ORDER_MS = 1_000  # and is seen so shortly before an order that changes a copy
 _RETRY_MS = 1_000
+_TAKE_MS = 1_000
 _POLL_LEAST_MS, _POLL_MOST_MS = 20, 1_000
 
 
@@ -120,6 +122,7 @@ class ReplicationWorker:
         self._now_ms = now_ms
         self._settings = self._queue.settings()
         self._read_ms = now_ms()
+        self._takes = SharedRate(self._settings.take_rate, now_ms)
         self.slots = self._settings.worker_slots if slots is None else slots
         self._turnings = [
             _Turning(
@@ -201,11 +204,18 @@ class ReplicationWorker:
     def _turn(self, one: _Turning) -> WorkerTurn:
         if one.repair is None:
             self._read_settings()
+            wait_ms = self._takes.wait_ms()
+            if wait_ms:
+                rate = self._settings.take_rate
+                one.status.tell(f"waits: take_rate allows {rate} segments a second")
+                # Another rate may count by then.
+                return WorkerTurn(min(wait_ms, _TAKE_MS))
             claim = self._queue.take(one.slot)
             if claim is None:
                 why = "disabled" if one.slot.is_disabled else "no segment is due"
                 one.status.tell(f"waits: {why}")
                 return WorkerTurn(is_idle=True)
+            self._takes.spend(1)
             self._begin(one, claim)
         repair = one.repair
         assert repair is not None
@@ -229,6 +239,8 @@ class ReplicationWorker:
         # Those that are known hold until they can be read again.
         with suppress(FormatError):
             self._settings = self._queue.settings()
+        if self._settings.take_rate != self._takes.bytes_per_second:
+            self._takes.change(self._settings.take_rate)
 
     def _begin(self, one: _Turning, claim: Claim) -> None:
         one.begun_ms = one.held_ms = self._now_ms()

@@ -342,3 +342,45 @@ class TestTelling:
 
         assert {0: 2, 30: 3, 100: 0}[percent] == len(sampled.blocks)
         assert () == named.blocks
+
+
+def ended_ms(recovery: Recovery) -> list[int]:
+    """
+    Marks twelve segments of a set that is gone, so that a repair takes no time; returns
+    how long after the first look each of them was ended.
+    """
+    for number in range(12):
+        recovery.mark({2: ABSENT}, SegmentKey("cluster", "gone", number * SEGMENT))
+    recovery.queue.publish_window()
+    recovery.later()
+    begun_ms, ended = recovery.clock.now_ms, []
+    for _ in range(100):
+        before = len(recovery.queue.list())
+        turn = recovery.worker.step(0)
+        ended += [recovery.clock.now_ms - begun_ms] * (
+            before - len(recovery.queue.list())
+        )
+        assert turn.wait_ms <= 1000
+        recovery.clock.now_ms += turn.wait_ms
+        if turn.is_idle:
+            return ended
+    pytest.fail("the worker has no end")
+
+
+def test_a_worker_takes_no_more_segments_a_second_than_the_setting_says(
+    recovery: Recovery, replicas: LocalSet
+) -> None:
+    """
+    BK-A60: a changed setting counts within a minute, and a look in vain uses nothing.
+    """
+    replicas.exists = False
+    recovery.queue.change_settings({"take_rate": 2})
+    recovery.clock.now_ms += 60_000
+    assert 500 == recovery.worker.step(0).wait_ms
+    recovery.clock.now_ms += 500
+    for _ in range(5):
+        assert recovery.worker.step(0).is_idle
+    assert [500 * number for number in range(12)] == ended_ms(recovery)
+    recovery.queue.change_settings({"take_rate": 0})
+    recovery.clock.now_ms += 60_000
+    assert [0] * 12 == ended_ms(recovery)
