@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pystore.core.lock import Lock
@@ -55,6 +55,7 @@ __all__ = [
     "pull",
     "pull_file",
     "put_in_place",
+    "unshared",
 ]
 
 
@@ -127,6 +128,37 @@ def fill_store(
     return fill
 
 
+def unshared(root: Path, step: MendStep) -> MendStep:
+    """
+    Returns a step that changes no file which another store shares by a hard link, as
+    one of a backup: instead of a patch it puts a whole file in its place. The whole
+    blocks here count as a source, the last one.
+
+    Args:
+        root: of the store.
+        step: of its plan.
+
+    Raises:
+        StorageError: the system refused to tell.
+    """
+    path = segment_path(root, step.base)
+    if step.action is not MendAction.PATCH:
+        return step
+    try:
+        if path.stat().st_nlink == 1:
+            return step
+    except OSError as error:
+        # The error of the system does not name the path.
+        raise storage_error("look at", path, error) from error
+    return replace(
+        step,
+        action=MendAction.INSTALL,
+        reason=f"{step.reason}, and another store shares the file",
+        sources=(*step.sources, StoreCopy(root)),
+        blocks=tuple(range(len(step.digests))),
+    )
+
+
 def mend_open(
     store: Store,
     fill: Callable[[PulledSegment], None],
@@ -148,7 +180,7 @@ def mend_open(
         PystoreError: as `pystore.store.mend.patch`, `pull_segment`,
             `pystore.store.mend.install_before`; the steps before are done.
     """
-    pending = deque(steps)
+    pending = deque(unshared(store.path, one) for one in steps)
     with ThreadPoolExecutor(1, "pystore-pull") as pool:
         ahead: Future[None] | None = None
         while pending:
@@ -282,7 +314,8 @@ def mend_closed(
         own = StoreCopy(root)
         progress.begin(plan_mending(own, sources, segment))
         steps = progress.plan.steps
-        for step in (one for one in steps if one.action is not MendAction.FILL):
+        for planned in (one for one in steps if one.action is not MendAction.FILL):
+            step = unshared(root, planned)
             lock.check()
             try:
                 _mend_file(own, step, kept, progress)
@@ -303,8 +336,7 @@ def mend_closed(
 def _mend_file(
     own: StoreCopy, step: MendStep, kept: Path, progress: MendProgress
 ) -> None:
-    path = segment_path(own.root, step.base)
-    if step.action is MendAction.PATCH and path.stat().st_nlink == 1:
+    if step.action is MendAction.PATCH:
         patch_file(own.root, step, progress.moved)
         return
     pull_file(own.root, step, own.facts.segment_size, progress.moved)

@@ -33,7 +33,7 @@ from pystore.segments.mend_plan import (
     parting,
     plan_segment,
 )
-from pystore.segments.mending import check_step, kept_directory
+from pystore.segments.mending import check_step, kept_directory, unshared
 from pystore.segments.order import (
     OrderAction,
     OrderOutcome,
@@ -212,6 +212,7 @@ def _carry_out_step(
     is_outvoted: bool,
 ) -> None:
     path = target.path
+    step = unshared(path, step)
     if step.action is MendAction.PATCH:
         target.patch(step, hooks.moved)
     else:

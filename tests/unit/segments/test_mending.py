@@ -123,6 +123,35 @@ def check_equal(good: Path, bad: Path) -> None:
         assert path.read_bytes() == (bad / "commitlog" / path.name).read_bytes()
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("kind", ["payload bit", "short"])
+def test_a_file_that_a_backup_shares_is_replaced_and_not_changed(
+    good: Path, bad: Path, tmp_path: Path, kind: str, *, is_open: bool
+) -> None:
+    """
+    A repair in place would change the backup, too, and a copy of it would be the same
+    damage: a whole file comes from the sources, and own whole blocks count as one.
+    """
+    path, backup = segment_file(bad, SEGMENT), tmp_path / "backup"
+    os.link(path, backup)
+    if is_open:
+        with Store(bad) as store:
+            damage(path, kind)
+            before = backup.read_bytes()
+            lock, progress = RLock(), MendProgress()
+            progress.begin(plan_mending(StoreCopy(bad), [StoreCopy(good)]))
+            fill_it, kept = fill_store(store, lock), tmp_path / "kept"
+            mend_open(store, fill_it, progress.plan.steps, kept, progress)
+    else:
+        damage(path, kind)
+        before = backup.read_bytes()
+        progress = mend_closed(bad, [good], tmp_path / "kept")
+
+    assert [SEGMENT] == [one.base for one in progress.done]
+    assert (before, 1) == (backup.read_bytes(), path.stat().st_nlink)
+    check_equal(good, bad)
+
+
 @pytest.mark.parametrize("base", [0, SEGMENT, 5 * SEGMENT])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_closed_store_is_mended_from_a_copy(
