@@ -69,8 +69,10 @@ def content_bytes(head: bytes, most: int) -> int:
     Returns the size of the content that follows a head.
 
     Raises:
-        RemoteViolation: it is larger than *most*.
+        RemoteViolation: it is larger than *most*, or the stream ended within the head.
     """
+    if len(head) != HEAD_BYTES:
+        raise RemoteViolation(f"{len(head)} bytes, and no frame: the stream ended")
     size: int = _HEAD.unpack(head)[0]
     if size > most:
         raise RemoteViolation(f"a frame of {size} bytes: at most {most} are read")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import socket
 import ssl
+import struct
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +23,12 @@ from pystore.ha.wire.frames import Challenge
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.framing import CommandReader
+from pystore.segments.peer_protocol import (
+    ANSWER_BYTES_MAX,
+    HEAD_BYTES,
+    content_bytes,
+    decode_message,
+)
 
 __all__ = ["HEARD", "SENT", "SetPorts", "send_inputs"]
 
@@ -30,6 +37,8 @@ HEARD = (
     "the refusal of a request",
     "the challenge of a link",
     "the refusal of a link",
+    "the challenge of segments",
+    "the refusal of segments",
 )
 """All that a stranger may hear, and does hear in some seconds."""
 
@@ -50,11 +59,13 @@ class SetPorts:
     Attributes:
         requests: those of controller, name server and brokers.
         links: that of replication; only the master listens.
+        segments: those where the brokers serve settled segments.
         authority: the file of the certificate authority.
     """
 
     requests: Sequence[int]
     links: Sequence[int]
+    segments: Sequence[int]
     authority: str
 
 
@@ -76,13 +87,15 @@ def send_inputs(
     context = ssl.create_default_context(cafile=ports.authority)
     found: Counter[str] = Counter()
     while not over.is_set():
-        is_link = draw.random() < 0.4
-        port = draw.choice(ports.links if is_link else ports.requests)
+        (kind,) = draw.choices(("links", "segments", "requests"), (4, 2, 4))
+        port = draw.choice(getattr(ports, kind))
         count = draw.randrange(1, _INPUTS_MAX)
         if draw.random() < 0.05:
             sent = [inputs.noise()]
-        elif is_link:
+        elif kind == "links":
             sent = [inputs.frames() for _ in range(draw.randrange(1, 4))]
+        elif kind == "segments":
+            sent = [inputs.segments() for _ in range(draw.randrange(1, 4))]
         else:
             sent = [inputs.request(number + 1) for number in range(count)]
         is_plain = draw.random() < 0.1
@@ -93,7 +106,7 @@ def send_inputs(
             continue
         found["connections"] += 1
         found["inputs"] += len(sent)
-        found.update(_frames(data) if is_link else _answers(data))
+        found.update(_TOLD[kind](data))
     heard.put(found)
 
 
@@ -155,3 +168,25 @@ def _frames(data: bytes) -> list[str]:
         else:
             found.append(f"frame {frame}")
     return found
+
+
+def _segments(data: bytes) -> list[str]:
+    found: list[str] = []
+    while data:
+        try:
+            end = HEAD_BYTES + content_bytes(data[:HEAD_BYTES], ANSWER_BYTES_MAX)
+            answer = decode_message(data[HEAD_BYTES:end])
+        except (PystoreError, struct.error) as error:
+            # Nothing that the protocol has.
+            return [*found, f"no frame of segments: {error}"]
+        data = data[end:]
+        if answer.keys() == {"challenge", "proof"}:
+            found.append("the challenge of segments")
+        elif answer == {"error": _REFUSAL}:
+            found.append("the refusal of segments")
+        else:
+            found.append(f"of segments: {answer}")
+    return found
+
+
+_TOLD = {"links": _frames, "segments": _segments, "requests": _answers}

@@ -1,5 +1,6 @@
 """
-What a stranger sends: requests of every code, frames of the port of replication, bytes.
+What a stranger sends: requests of every code, frames of the port of replication and of
+that of segments, bytes.
 
 A stranger has the protocol library, knows all names, ids, incarnations and addresses
 of a set, and has captured signed requests of its operator; it has no secret.
@@ -31,6 +32,7 @@ from pystore.remoting.fields import wire_name
 from pystore.remoting.framing import encode_frame
 from pystore.remoting.signature import Credentials, signed
 from pystore.replicaset import Member
+from pystore.segments.peer_protocol import encode_message
 
 __all__ = ["Knowledge", "StrangerInputs"]
 
@@ -42,6 +44,8 @@ _HEADERS = [
 ]
 _NUMBERS = (-(2**63), -1, 0, 1, 2, 3, 4, 77, 2**31 - 1, 2**31, 2**62, 2**63 - 1)
 _TEXTS = ("", "0", "x" * 300, "\x1b]0;x\x07", "ключ", "%s", "../..", "true")
+_ASKED = ("describe", "stat", "digests", "damaged", "block")
+_OFTEN = (1, 1, 1, 1, 1)
 _EPOCHS = (-1, 0, 1, 2, 3, 2**62)
 _FRAMES = [frame for frame, _ in EXAMPLES.values()]
 _FRAMES += 5 * [one for one in _FRAMES if isinstance(one.body, HandshakeSlave)]
@@ -199,6 +203,36 @@ class StrangerInputs:
         if draw.random() < 0.7:
             found |= {"flags": SlaveFlag.PROVES, "challenge": draw.randbytes(16)}
         return found
+
+    def segments(self) -> bytes:
+        """
+        Returns a few frames for the port of segments, or what is left of them.
+        """
+        draw = self._draw
+        found = b"".join(self._segment_frame() for _ in range(draw.randrange(1, 5)))
+        return self._changed(found, 0.2)
+
+    def _segment_frame(self) -> bytes:
+        draw = self._draw
+        (what,) = draw.choices(("challenge", "prove", *_ASKED), (6, 4, *_OFTEN))
+        number = (0, self._known.epoch, *_NUMBERS)
+        blocks = [draw.choice(_NUMBERS) for _ in range(draw.randrange(20))]
+        digits = f"{draw.getrandbits(128):032x}"
+        found: dict[str, Any] = {
+            "request": what,
+            "epoch": draw.choice((self._known.epoch, draw.choice(number))),
+            "challenge": draw.choice((digits, digits, self._text())),
+            "proof": draw.choice((f"{draw.getrandbits(256):064x}", self._text())),
+            "segment": draw.choice(number),
+            "block": draw.choice(number),
+            "blocks": blocks,
+        }
+        for name in found.keys() - {"request"}:
+            if draw.random() < 0.1:
+                found[name] = draw.choice((None, True, 0.5, [], {}, self._text()))
+        if draw.random() < 0.05:
+            found["request"] = draw.choice((None, [], self._text(), 2**63))
+        return encode_message(found)
 
     def noise(self) -> bytes:
         """

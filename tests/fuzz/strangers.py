@@ -264,9 +264,14 @@ def _held(folder: Path, options: argparse.Namespace) -> list[str]:
         told = members(access, address)
         cluster = before["clusterName"]
         port = _port(address)
+        served = [
+            _port(one[_BROKER.index("brokerAddress")]) for one in before["brokers"]
+        ]
         ports = SetPorts(
-            requests=[port, _port(names), *(port + 1 + 2 * one for one in range(3))],
+            requests=[port, _port(names), *served],
             links=[_port(told.ha_address)],
+            # By default two above that of the broker.
+            segments=[one + 2 for one in served],
             authority=str(files / "ca.pem"),
         )
         known = Knowledge(

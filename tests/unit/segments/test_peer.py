@@ -172,6 +172,21 @@ def test_a_peer_that_sends_other_bytes_is_closed(
         assert peer.facts.end > 0
 
 
+def test_a_peer_that_goes_within_a_head_is_told_in_one_line(good: Path) -> None:
+    """
+    It is no error of the server: its thread would print one.
+    """
+    said: list[str] = []
+    with SegmentServer(good, "127.0.0.1", say=said.append) as served:
+        place = parse_address(served.address)
+        with socket.create_connection(place, 20) as stranger:
+            stranger.sendall(b"\0\0")
+            stranger.shutdown(socket.SHUT_WR)
+            assert b"" == stranger.recv(10)
+        (line,) = said
+    assert "127.0.0.1 ended: 2 bytes, and no frame" in line
+
+
 def test_connections_that_send_nothing_stop_no_repair(served: SegmentServer) -> None:
     """
     Of too many the oldest one is closed for the next.
