@@ -1,5 +1,6 @@
 """
-Gauges of the present state for Prometheus. They need the extra ``metrics``.
+Gauges of the present state for Prometheus, and counters of what the worker of this
+process has done. They need the extra ``metrics``.
 
 A gauge tells what is now: it falls when the queue does, and there is none while the
 record store cannot be read, but for ``pystore_recovery_up``. Reading the queue costs
@@ -14,14 +15,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from pystore.autorecovery.alarms import AlarmKind, alarms_of
+from pystore.autorecovery.repair_counts import RepairCounts
 from pystore.autorecovery.status_view import RecoveryStatus
 from pystore.errors import PystoreError
 
-__all__ = ["FRESH_MS", "RecoveryCollector"]
+__all__ = ["FRESH_MS", "RecoveryCollector", "RepairCollector"]
 
 FRESH_MS = 30_000
 """How old the told state may be."""
@@ -70,6 +72,42 @@ class RecoveryCollector(Collector):
             status = self._read()
         self._known = now_ms, status
         return status
+
+
+class RepairCollector(Collector):
+    """
+    The counters of the worker of this process, to be registered as `RecoveryCollector`
+    is. They begin at 0 with the process. Any thread.
+
+    Args:
+        counts: of `pystore.autorecovery.worker_threads.WorkerThreads`.
+    """
+
+    def __init__(self, counts: RepairCounts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """
+        Yields the counters.
+        """
+        ends = CounterMetricFamily(
+            f"{_PREFIX}_repairs",
+            "Claims of segments that ended, by how; back_off and bury are failures.",
+            labels=["end"],
+        )
+        for kind, count in self._counts.ends.items():
+            ends.add_metric([kind.name.lower()], count)
+        yield ends
+        yield CounterMetricFamily(
+            f"{_PREFIX}_repaired_copies",
+            "Copies of segments that were made right.",
+            self._counts.repaired_copies,
+        )
+        yield CounterMetricFamily(
+            f"{_PREFIX}_moved_bytes",
+            "Bytes of blocks that went into copies.",
+            self._counts.moved_bytes,
+        )
 
 
 def _gauges(status: RecoveryStatus) -> Iterator[GaugeMetricFamily]:

@@ -100,6 +100,8 @@ class SegmentRepair:
     Attributes:
         claim: as given.
         looks: what was found at each copy, by broker id.
+        repaired_copies: how many it made right.
+        moved_bytes: of blocks, into all copies.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class SegmentRepair:
     ) -> None:
         self.claim = claim
         self.looks: dict[int, CopyLook] = {}
+        self.repaired_copies = self.moved_bytes = 0
         self._settings = settings
         self._controllers = controllers
         self._peers = peers
@@ -333,6 +336,8 @@ class SegmentRepair:
     def _ended(self, job: _RepairJob, progress: OrderProgress) -> None:
         look = checked(job.look, progress)
         if job.order.action is not OrderAction.CHECK:
+            self.repaired_copies += progress.outcome is OrderOutcome.REPAIRED
+            self.moved_bytes += max(progress.moved_bytes, job.moved[0])
             look = replace(look, is_tried=look.state is not CopyState.GOOD)
             if progress.outcome in (OrderOutcome.UNMENDED, OrderOutcome.DAMAGED):
                 # A definite answer: none of the sources has its bytes.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from pystore.autorecovery.claim import Claim
 from pystore.autorecovery.queue import UnderReplicationQueue
+from pystore.autorecovery.repair_counts import RepairCounts
 from pystore.autorecovery.repair_verdict import RepairVerdict, VerdictKind
 from pystore.autorecovery.replica_peers import Controllers, ReplicaPeers
 from pystore.autorecovery.segment_repair import SegmentRepair
@@ -96,6 +97,7 @@ class ReplicationWorker:
         now_ms: a clock that never steps back.
         chance: returns numbers from 0 up to 1, such as `random.Random.random`.
         slots: their number; ``None``: as the settings say.
+        counts: get what it does; ``None``: its own.
 
     Attributes:
         slots: their number.
@@ -115,7 +117,9 @@ class ReplicationWorker:
         now_ms: Callable[[], int],
         chance: Callable[[], float],
         slots: int | None = None,
+        counts: RepairCounts | None = None,
     ) -> None:
+        self._counts = counts or RepairCounts()
         self._queue = UnderReplicationQueue(store, clock_ms)
         self._clock_ms = clock_ms
         self._peers = peers
@@ -199,6 +203,7 @@ class ReplicationWorker:
         if repair is None:
             return None
         repair.stop()
+        self._counts.add(None, repair.repaired_copies, repair.moved_bytes)
         return repair.claim
 
     def _turn(self, one: _Turning) -> WorkerTurn:
@@ -289,6 +294,7 @@ class ReplicationWorker:
                 for_ms = verdict.for_ms if verdict.kind is VerdictKind.REST else None
                 rest = SegmentRest(verdict.why, found, for_ms, verdict.is_without_copy)
                 is_ended = queue.back_off(claim, rest)
+        self._counts.add(verdict.kind, repair.repaired_copies, repair.moved_bytes)
         if not is_ended:
             # It was marked since the claim began: the next look sees the new facts.
             queue.release(claim)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pystore.autorecovery.idle_wait import IdleWait
+from pystore.autorecovery.repair_counts import RepairCounts
 from pystore.autorecovery.replica_peers import Controllers, ReplicaPeers
 from pystore.autorecovery.worker import ReplicationWorker
 from pystore.clocks import clock_ms, wall_ms
@@ -40,6 +41,7 @@ class WorkerThreads:
 
     Attributes:
         problem: what stops the work now, one line; empty: nothing.
+        counts: what it has done, in all its sessions.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class WorkerThreads:
         again_s: float = _AGAIN_S,
     ) -> None:
         self.problem = ""
+        self.counts = RepairCounts()
         self._open_store = open_store
         self._name = name
         self._controllers = controllers
@@ -115,6 +118,7 @@ class WorkerThreads:
                 now_ms=clock_ms,
                 chance=random.random,
                 slots=self._slots,
+                counts=self.counts,
             )
             self.problem = ""
             for number in range(worker.slots):

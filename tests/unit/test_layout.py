@@ -62,6 +62,8 @@ UNTESTED = {
     "pystore/autorecovery/host_client.py": "by cluster/test_replaced_replica",
     "pystore/cli/recovery/host_options.py": "by cluster/test_replaced_replica",
     "pystore/cli/recovery/hosts.py": "tested by cluster/test_replaced_replica",
+    "pystore/autorecovery/repair_counts.py": "tested by autorecovery/test_metrics",
+    "pystore/cli/lib/recovery_works.py": "tested by cluster/test_recovery_daemon",
     "pystore/cli/recovery/explain.py": "tested by cluster/test_recovery_daemon",
     "pystore/cli/recovery/daemon.py": "tested by cluster/test_recovery_daemon",
     "pystore/autorecovery/audit_stamp.py": "tested by autorecovery/test_auditor_looks",

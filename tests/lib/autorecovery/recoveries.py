@@ -20,6 +20,7 @@ from lib.store.pairs import SEGMENT, fill, seal
 from pystore import Message, Store
 from pystore.autorecovery.mark import Missing, Priority, Reason
 from pystore.autorecovery.queue import UnderReplicationQueue
+from pystore.autorecovery.repair_counts import RepairCounts
 from pystore.autorecovery.segment_key import SegmentKey
 from pystore.autorecovery.worker import ReplicationWorker
 from pystore.records.record_store import RecordStore
@@ -61,6 +62,8 @@ class Recovery:
         store: of the queue.
         replicas: of the set.
         name: of the worker.
+        clock: of both; ``None``: one of its own.
+        counts: get what it does; ``None``: none is looked at.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Recovery:
         replicas: LocalSet,
         name: str = "worker",
         clock: Clock | None = None,
+        counts: RepairCounts | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self.store = store
@@ -82,6 +86,7 @@ class Recovery:
             now_ms=self.clock,
             chance=Random(1).random,
             slots=1,
+            counts=counts,
         )
 
     def mark(self, facts: dict[int, Missing], key: SegmentKey = KEY) -> None:

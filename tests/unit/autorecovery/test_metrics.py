@@ -5,17 +5,26 @@ The gauges, in the text that Prometheus reads.
 from __future__ import annotations
 
 import pytest
+from lib.autorecovery.local_set import LocalSet
 from lib.autorecovery.marks import GIB
+from lib.autorecovery.recoveries import ABSENT, Recovery, damage
 from lib.autorecovery.statuses import busy_queue
 from lib.remoting.record_stores import put
+from lib.store.pairs import SEGMENT
 
 pytest.importorskip("prometheus_client", reason="needs the extra 'metrics'")
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pystore.autorecovery.maintenance import MaintenanceTarget, enter
-from pystore.autorecovery.metrics import FRESH_MS, RecoveryCollector
+from pystore.autorecovery.metrics import (
+    FRESH_MS,
+    RecoveryCollector,
+    RepairCollector,
+)
 from pystore.autorecovery.pauses import PauseKind, PauseTarget, pause
+from pystore.autorecovery.repair_counts import RepairCounts
+from pystore.autorecovery.repair_verdict import VerdictKind
 from pystore.autorecovery.status_view import RecoveryStatus, read_status
 from pystore.errors import UnavailableError
 from pystore.records.memory import MemoryStore
@@ -131,3 +140,41 @@ def test_without_the_record_store_no_gauge_is_told() -> None:
 
 
 _REPAIR = PauseTarget(PauseKind.REPAIR)
+
+
+def test_counters_tell_what_the_worker_of_this_process_did(
+    replicas: LocalSet,
+) -> None:
+    """
+    Repairs, failures, copies and bytes, in the text that Prometheus reads.
+    """
+    counts = RepairCounts()
+    recovery = Recovery(MemoryStore(), replicas, counts=counts)
+    registry = CollectorRegistry()
+    registry.register(RepairCollector(counts))
+
+    def counters() -> dict[str, float]:
+        text = generate_latest(registry).decode()
+        return {
+            one.name.removeprefix("pystore_recovery_")
+            + "".join(f"/{it}" for it in one.labels.values()): one.value
+            for family in text_string_to_metric_families(text)
+            for one in family.samples
+            if not one.name.endswith("_created")
+        }
+
+    zero = {f"repairs_total/{kind.name.lower()}": 0.0 for kind in VerdictKind}
+    zero |= {"repaired_copies_total": 0, "moved_bytes_total": 0}
+    assert zero == counters()
+
+    recovery.mark({2: damage(replicas.replicas[2].root, "missing")})
+    recovery.run()
+    done = {"repairs_total/done": 1, "repaired_copies_total": 1}
+    assert zero | done | {"moved_bytes_total": SEGMENT} == counters()
+
+    replicas.replicas[2].is_silent = True
+    recovery.mark({2: ABSENT})
+    recovery.later()
+    recovery.run()
+    failed = {"repairs_total/back_off": 1, "moved_bytes_total": SEGMENT}
+    assert zero | done | failed == counters()
