@@ -2,7 +2,8 @@
 The configuration file of `pystore broker`: a host with its nodes. Pure.
 
 A file that ends in ``.toml`` describes one node at its top level, or several as
-``[[node]]``, and the host in a table ``[host]``. Any other file is a ``broker.conf`` of
+``[[node]]``, the host in a table ``[host]``, and in ``[recovery]`` what it does for
+AutoRecovery. Any other file is a ``broker.conf`` of
 RocketMQ, which describes one node. The names of settings are RocketMQ's where it has
 one.
 
@@ -25,6 +26,11 @@ from pystore.broker.host_port_settings import (
     HOST_PORT_KEYS,
     HostPortSettings,
     host_port_of,
+)
+from pystore.broker.recovery_settings import (
+    RECOVERY_KEYS,
+    HostRecoverySettings,
+    recovery_of,
 )
 from pystore.broker.rocketmq_settings import check_controller_mode, check_places
 from pystore.broker.setting_texts import INT_MAX, SettingTexts
@@ -152,6 +158,7 @@ class HostConfig:
         log_format: of the lines on stderr.
         limits: of repairs and of catch-up.
         port: where nodes are added and removed; ``None``: nowhere.
+        recovery: what it does for AutoRecovery; ``None``: nothing.
 
     Raises:
         InvalidError: two nodes share a name, a store, a port or a history, or the
@@ -165,6 +172,7 @@ class HostConfig:
     log_format: str = LineFormat.TEXT.value
     limits: RateLimits = field(default_factory=RateLimits)
     port: HostPortSettings | None = None
+    recovery: HostRecoverySettings | None = None
 
     def __post_init__(self) -> None:
         names: set[str] = set()
@@ -232,6 +240,7 @@ def host_of_toml(text: str, where: str) -> HostConfig:
     host = found.pop("host", {})
     nodes = found.pop("node", None)
     defaults = found.pop("defaults", {})
+    recovery = found.pop("recovery", None)
     if not isinstance(host, dict):
         raise InvalidError(f"{where}: host={host!r}: expected a table, [host]")
     if "hostAddress" in host and not found and not nodes:
@@ -260,7 +269,19 @@ def host_of_toml(text: str, where: str) -> HostConfig:
     given = SettingTexts(_texts(host, _HOST_KEYS, place), place)
     place = f"{where}: [defaults]"
     port = host_port_of(given, _texts(defaults, _DEFAULT_KEYS, place))
-    return _host(settings, given, where, [], port)
+    made = _host(settings, given, where, [], port)
+    if recovery is None:
+        return made
+    place = f"{where}: [recovery]"
+    given = SettingTexts(_texts(recovery, RECOVERY_KEYS, place), place)
+    return replace(made, recovery=_recovery(given, made))
+
+
+def _recovery(given: SettingTexts, host: HostConfig) -> HostRecoverySettings:
+    if host.port is not None:
+        return recovery_of(given, host.port.controllers, host.port.access)
+    first = host.nodes[0]
+    return recovery_of(given, first.config.controllers, first.access)
 
 
 def host_of_properties(values: Mapping[str, str], where: str) -> HostConfig:

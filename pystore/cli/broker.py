@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,14 @@ from pystore.cli.lib.group import CommandGroup, json_option
 from pystore.cli.lib.interrupt import interruptible
 from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
 from pystore.cli.lib.output import echo_json, table_text
+from pystore.cli.lib.recovery_works import (
+    RecoveryWork,
+    process_name,
+    recovery_works,
+    run_works,
+)
 from pystore.cli.lib.service import allow_files, run_until_signal
+from pystore.cli.recovery.records import late_records_opener
 from pystore.errors import InvalidError, PystoreError
 from pystore.fs.toml_file import read_toml_text
 from pystore.ha.insync.ack import Ack
@@ -108,8 +116,53 @@ def broker(
         for line in (*exposed, *host_config.said):
             lines.say(line)
         host = BrokerHost(host_config, lines.say, lines.tell)
-        code = run_until_signal(host.run(_ready, _host_ready))
+        with _recovery(host_config, lines.say) as works:
+            code = run_until_signal(_run(host, works))
     return UNFINISHED if code is None or host.has_failed else code
+
+
+@contextmanager
+def _recovery(
+    config: HostConfig, say: Callable[[str], object]
+) -> Iterator[list[RecoveryWork]]:
+    """
+    Makes what a host does for AutoRecovery; nothing, if it is not configured.
+    """
+    settings = config.recovery
+    if settings is None:
+        yield []
+        return
+    try:
+        open_store = late_records_opener(settings.records, settings.config)
+    except InvalidError as error:
+        # Nothing is open yet.
+        raise click.UsageError(f"[recovery]: {error}") from error
+    access = settings.access.opened(say)
+    with recovery_works(
+        open_store,
+        settings.controllers,
+        signs=access.signs,
+        tls=access.client_tls,
+        say=say,
+        slots=settings.slots,
+        is_candidate=settings.is_candidate,
+    ) as works:
+        say(f"recovery runs as {process_name()}")
+        yield works
+
+
+async def _run(host: BrokerHost, works: list[RecoveryWork]) -> None:
+    """
+    Serves, and repairs beside it: whatever becomes of the recovery, the brokers go on,
+    and their end waits for no repair.
+    """
+    beside = asyncio.create_task(run_works(works)) if works else None
+    try:
+        await host.run(_ready, _host_ready)
+    finally:
+        if beside is not None:
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
 
 
 def _read_config(path: Path) -> HostConfig:

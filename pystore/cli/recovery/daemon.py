@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,24 +12,14 @@ import click
 
 from pystore.access.credentials import CredentialsFile
 from pystore.access.signer import RequestSigner
-from pystore.autorecovery.auditor_thread import AuditorThread
-from pystore.autorecovery.controllers import LeadingControllers
-from pystore.autorecovery.host_client import RemoteHosts
-from pystore.autorecovery.loss_replacement import HostReplacements
-from pystore.autorecovery.peer_client import RemotePeers
-from pystore.autorecovery.replacement import Replacements
-from pystore.autorecovery.set_orders import ControllerOrders
-from pystore.autorecovery.worker_threads import WorkerThreads
 from pystore.cli.admin.client import addresses_option
 from pystore.cli.lib.exit_codes import DONE
 from pystore.cli.lib.log_lines import LogLines, line_format, log_format_option
 from pystore.cli.lib.peer_tls import peer_tls, peer_tls_options
+from pystore.cli.lib.recovery_works import process_name, recovery_works, run_works
 from pystore.cli.lib.service import allow_files, run_until_signal
 from pystore.cli.recovery.records import records_opener, records_options
-from pystore.clocks import wall_ms
-from pystore.controller.client.client import ControllerClient
 from pystore.events.line_format import LineFormat
-from pystore.records.record_store import RecordStore
 
 __all__ = ["daemon"]
 
@@ -110,60 +98,18 @@ def daemon(
         signs = RequestSigner(CredentialsFile(credentials).now).sign
     tls = peer_tls(authorities, certificate, key)
     allow_files()
-    name = f"{os.uname().nodename}:{os.getpid()}"
-    with LogLines(line_format(options["logFormat"] or LineFormat.TEXT.value)) as lines:
-        asked = LeadingControllers(
-            lambda: ControllerClient(controllers, say=lines.say, signs=signs, tls=tls)
-        )
-        with (
-            asked,
-            RemotePeers(signs=signs, tls=tls, say=lines.say) as peers,
-            RemoteHosts(asked, signs=signs, tls=tls, say=lines.say) as hosts,
-        ):
-            works: list[AuditorThread | WorkerThreads] = []
-            if not no_auditor:
-                works.append(
-                    AuditorThread(
-                        open_store,
-                        name,
-                        controllers=asked,
-                        peers=peers,
-                        say=lines.say,
-                        replacements=_replacements(asked, hosts, lines.say),
-                    )
-                )
-            if slots != 0:
-                works.append(
-                    WorkerThreads(
-                        open_store,
-                        name,
-                        controllers=lambda: asked,
-                        peers=peers,
-                        say=lines.say,
-                        slots=slots,
-                    )
-                )
-            click.echo(f"pystore recovery runs as {name}")
-            code = run_until_signal(_run(works))
+    with (
+        LogLines(line_format(options["logFormat"] or LineFormat.TEXT.value)) as lines,
+        recovery_works(
+            open_store,
+            controllers,
+            signs=signs,
+            tls=tls,
+            say=lines.say,
+            slots=slots,
+            is_candidate=not no_auditor,
+        ) as works,
+    ):
+        click.echo(f"pystore recovery runs as {process_name()}")
+        code = run_until_signal(run_works(works))
     return DONE if code is None else code
-
-
-def _replacements(
-    asked: LeadingControllers, hosts: RemoteHosts, say: Callable[[str], object]
-) -> Callable[[RecordStore], HostReplacements]:
-    """
-    Returns what makes replacements on hosts, for a session of the Auditor.
-    """
-    orders = ControllerOrders(asked.call, hosts.remoting)
-    return lambda store: HostReplacements(
-        Replacements(store, asked, hosts, orders, clock_ms=wall_ms, say=say)
-    )
-
-
-async def _run(works: list[AuditorThread | WorkerThreads]) -> None:
-    for one in works:
-        one.start()
-    try:
-        await asyncio.get_running_loop().create_future()
-    finally:
-        await asyncio.gather(*(asyncio.to_thread(one.stop) for one in works))

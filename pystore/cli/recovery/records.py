@@ -27,6 +27,7 @@ from pystore.records.record_store import RecordStore
 
 __all__ = [
     "dry_run_option",
+    "late_records_opener",
     "open_queue",
     "open_records",
     "operator_name",
@@ -102,20 +103,43 @@ def records_opener(
         NotAStoreError: there is no record store in that directory.
     """
     try:
-        settings = _settings(records, config)
-        opened = record_store(settings)
+        _check_place(_settings(records, config).store)
+        return late_records_opener(records, config)
     except InvalidError as error:
         # Nothing is open yet.
         raise click.UsageError(str(error)) from error
-    if settings.store and not (Path(settings.store) / _DATA).is_file():
-        raise NotAStoreError(
-            f"{settings.store}: there is no record store: name the --store or "
-            "--zookeeper of the controllers",
-            path=settings.store,
-        )
+
+
+def late_records_opener(
+    records: str | None, config: Path | None
+) -> Callable[[], RecordStore]:
+    """
+    Returns a function as `records_opener` does, for a record store that may come later:
+    the function raises `NotAStoreError` as long as there is none.
+
+    Raises:
+        InvalidError: no record store is named, or it cannot be reached as it is said.
+    """
+    settings = _settings(records, config)
+    opened = record_store(settings)
     # kazoo logs each attempt to connect; the error says it once.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    return opened
+
+    def opened_there() -> RecordStore:
+        # LMDB would make an empty one.
+        _check_place(settings.store)
+        return opened()
+
+    return opened_there
+
+
+def _check_place(store: str) -> None:
+    if store and not (Path(store) / _DATA).is_file():
+        raise NotAStoreError(
+            f"{store}: there is no record store: name the --store or --zookeeper of "
+            "the controllers",
+            path=store,
+        )
 
 
 @contextmanager
