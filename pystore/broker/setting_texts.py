@@ -4,13 +4,14 @@ Settings of a configuration file as text, with their parsers. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
 from typing import TypeVar
 
 from pystore.controller.client.discovery import parse_addresses
 from pystore.errors import InvalidError
 
-__all__ = ["INT_MAX", "SettingTexts"]
+__all__ = ["INT_MAX", "SettingTexts", "table_texts"]
 
 INT_MAX = (1 << 31) - 1
 """The largest number of Java's settings."""
@@ -85,3 +86,48 @@ class SettingTexts:
         Returns ``HOST:PORT`` of several, with ``;`` between them in the text.
         """
         return self.parsed(name, parse_addresses) if self.values.get(name) else ()
+
+
+def table_texts(
+    table: object,
+    keys: tuple[str, ...],
+    place: str,
+    *,
+    ours: Mapping[str, str],
+    of_host: Collection[str],
+) -> dict[str, str]:
+    """
+    Returns the values of a table of TOML as text.
+
+    Args:
+        table: as it was parsed.
+        keys: that it may have.
+        place: file and table, for the messages.
+        ours: other names that people write, and the key that is meant.
+        of_host: the keys of the table of the host.
+
+    Raises:
+        InvalidError: it is no table, has another key, or a value that is no text.
+    """
+    if not isinstance(table, dict):
+        raise InvalidError(f"{place}: {table!r}: expected a table")
+    texts = {}
+    for name, value in table.items():
+        if name not in keys:
+            near = ours.get(name) or get_close_matches(name, keys, 1, 0)[0]
+            what = f"is no setting here: did you mean {near}?"
+            if name in of_host:
+                what = "is a setting of the host: move it into [host]"
+            raise InvalidError(f"{place}: {name} {what}")
+        many = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str | int) for one in many):
+            raise InvalidError(
+                f"{place}: {name}={value!r}: expected text, a whole number, true or "
+                "false, or a list of texts"
+            )
+        if any("\0" in one for one in many if isinstance(one, str)):
+            raise InvalidError(f"{place}: {name}={value!r}: no text has a NUL")
+        texts[name] = ";".join(
+            str(one).lower() if isinstance(one, bool) else str(one) for one in many
+        )
+    return texts

@@ -16,7 +16,6 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from pystore.broker.recovery_settings import (
     recovery_of,
 )
 from pystore.broker.rocketmq_settings import check_controller_mode, check_places
-from pystore.broker.setting_texts import INT_MAX, SettingTexts
+from pystore.broker.setting_texts import INT_MAX, SettingTexts, table_texts
 from pystore.core.options import LogArguments
 from pystore.errors import InvalidError
 from pystore.events.line_format import LOG_FORMATS, LineFormat
@@ -331,31 +330,7 @@ def _claim(taken: dict[Any, str], key: object, name: str, what: str) -> None:
 
 
 def _texts(table: object, keys: tuple[str, ...], place: str) -> dict[str, str]:
-    """
-    Returns the values of a table of TOML as text.
-    """
-    if not isinstance(table, dict):
-        raise InvalidError(f"{place}: {table!r}: expected a table")
-    texts = {}
-    for name, value in table.items():
-        if name not in keys:
-            near = _OURS.get(name) or get_close_matches(name, keys, 1, 0)[0]
-            what = f"is no setting here: did you mean {near}?"
-            if name in _HOST_KEYS:
-                what = "is a setting of the host: move it into [host]"
-            raise InvalidError(f"{place}: {name} {what}")
-        many = value if isinstance(value, list) else [value]
-        if not all(isinstance(one, str | int) for one in many):
-            raise InvalidError(
-                f"{place}: {name}={value!r}: expected text, a whole number, true or "
-                "false, or a list of texts"
-            )
-        if any("\0" in one for one in many if isinstance(one, str)):
-            raise InvalidError(f"{place}: {name}={value!r}: no text has a NUL")
-        texts[name] = ";".join(
-            str(one).lower() if isinstance(one, bool) else str(one) for one in many
-        )
-    return texts
+    return table_texts(table, keys, place, ours=_OURS, of_host=_HOST_KEYS)
 
 
 def _host(
