@@ -18,6 +18,7 @@ from lib.mended_set import SEGMENT, Traffic, damage, fill
 from lib.remoting.zookeeper_server import ZookeeperServer, free_ports, missing
 
 _NAMES = ("one", "two", "three")
+_REPAIRED_S = 240  # worker and Auditor look for work every few seconds
 
 
 @contextmanager
@@ -76,8 +77,8 @@ def test_a_broker_that_repairs_serves_on_without_its_record_store(
                 words = ("recovery", "kick", "--records", zookeeper.hosts)
                 assert 0 == run(*words).exit_code
                 gone = segment_file(tmp_path / "three", 2 * SEGMENT)
-                until(lambda: gone.exists() and whole == gone.read_bytes())
-                until(lambda: whole == rotten.read_bytes())
+                until(lambda: gone.exists() and whole == gone.read_bytes(), _REPAIRED_S)
+                until(lambda: whole == rotten.read_bytes(), _REPAIRED_S)
                 words = ("recovery", "list", "--records", zookeeper.hosts)
                 until(lambda: [] == run_json(*words)["segments"])
 
@@ -107,5 +108,5 @@ def test_a_broker_serves_before_there_is_a_record_store(tmp_path: Path) -> None:
             until(lambda: "is the Auditor" in master.said)
             damage(tmp_path / "two", 2 * SEGMENT, "missing")
             assert 0 == run("recovery", "kick", "--records", records).exit_code
-            until(segment_file(tmp_path / "two", 2 * SEGMENT).exists)
+            until(segment_file(tmp_path / "two", 2 * SEGMENT).exists, _REPAIRED_S)
         assert 0 == master.stop(signal.SIGTERM)
