@@ -14,6 +14,7 @@ from sim.controller import Controller
 from sim.network import Network
 from sim.programs import AdminProgram
 from sim.record_servers import RecordServers
+from sim.recovery import Recovery
 from sim.world import MS, SECOND, Machine, Process, World
 
 from pystore.controller.model.codec import decode
@@ -27,8 +28,9 @@ _RECORD = set_key("DefaultCluster", "b")
 
 class BrokerSet:
     """
-    Brokers ``b1`` and so on, controllers ``c1`` and so on, and their record store. A
-    context manager, which kills all processes.
+    Brokers ``b1`` and so on, controllers ``c1`` and so on, their record store, and
+    processes of AutoRecovery, ``r1`` and so on. A context manager, which kills all
+    processes.
 
     Args:
         world: empty.
@@ -37,6 +39,7 @@ class BrokerSet:
         controllers: how many.
         min_in_sync: copies that `all` needs.
         is_quick: periods are shorter than the product's defaults.
+        recoveries: how many processes of AutoRecovery.
 
     Attributes:
         defects: errors that ended a thread.
@@ -51,6 +54,7 @@ class BrokerSet:
         min_in_sync: int = 1,
         *,
         is_quick: bool = False,
+        recoveries: int = 0,
     ) -> None:
         self.is_quick = is_quick
         self.world = world
@@ -67,21 +71,27 @@ class BrokerSet:
         self.brokers = {
             f"b{one}": Broker(self, f"b{one}", one) for one in range(1, brokers + 1)
         }
+        self.recoveries = [Recovery(self, one + 1) for one in range(recoveries)]
 
     def __enter__(self) -> BrokerSet:
         return self
 
     def start(self) -> None:
         """
-        Starts all controllers and brokers.
+        Starts all processes.
         """
-        for one in self.controllers:
+        for one in (*self.controllers, *self.recoveries):
             one.start()
         for broker in self.brokers.values():
             broker.start()
 
     def __exit__(self, *error: object) -> None:
-        for one in (*self.controllers, *self.brokers.values(), *self._clones):
+        for one in (
+            *self.controllers,
+            *self.brokers.values(),
+            *self.recoveries,
+            *self._clones,
+        ):
             one.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -34,7 +34,7 @@ from pystore.errors import PystoreError
 from pystore.events.event import Event
 from pystore.store.retention import Retention
 
-__all__ = ["AdminProgram", "BrokerProgram", "ControllerProgram"]
+__all__ = ["AdminProgram", "BrokerProgram", "ControllerProgram", "LoopPolicy"]
 
 _FLUSH_S = 0.5  # the core's default
 
@@ -239,7 +239,7 @@ class AdminProgram:
         """
         See `sim.child.Program`.
         """
-        asyncio.set_event_loop_policy(_LoopPolicy(self._kernel))
+        asyncio.set_event_loop_policy(LoopPolicy(self._kernel))
         done = CliRunner().invoke(admin, self._words)
         self._kernel.say("done", done.exit_code, done.output)
 
@@ -255,10 +255,20 @@ class AdminProgram:
         """
 
 
-class _LoopPolicy(asyncio.DefaultEventLoopPolicy):
+class LoopPolicy(asyncio.DefaultEventLoopPolicy):
+    """
+    Loops of all threads are virtual.
+
+    Args:
+        kernel: of this process.
+    """
+
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
         self._kernel = kernel
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """
+        As of any policy.
+        """
         return VirtualLoop(self._kernel, sockets.net())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sim.network import RECORDS, Network
+from sim.recovery_rules import RecoveryRules
 from sim.world import MS, Process, World
 
 from pystore.controller.model.codec import decode
@@ -18,6 +19,7 @@ from pystore.controller.server.record_keys import LEADER, SETS
 from pystore.errors import PystoreError, SessionLostError
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import KeyOps
+from pystore.records.spaces import NEVER, space_of
 
 __all__ = ["RecordServers"]
 
@@ -33,9 +35,23 @@ class _Session:
     is_lost: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """
+    A session waits until its space changes from a token, or until then.
+    """
+
+    process: Process
+    number: int
+    session: int
+    token: int
+    space: str
+    end_ns: int
+
+
 class RecordServers:
     """
-    All sessions of all controllers.
+    All sessions of all controllers, and of AutoRecovery.
 
     Args:
         world: with its time.
@@ -59,6 +75,8 @@ class RecordServers:
         self._world = world
         self._network = network
         self._sessions: dict[int, _Session] = {}
+        self._waits: list[_Wait] = []
+        self._recovery = RecoveryRules(self.space)
         world.after(_LOOK_NS, self._look)
 
     def asked(
@@ -105,6 +123,19 @@ class RecordServers:
             return
         if self._is_lost() or not self._network.reaches(host, RECORDS):
             return
+        if verb == "wait":
+            token, timeout_ns, space = given
+            end_ns = self._world.now_ns + timeout_ns
+            wait = _Wait(process, number, session, token, space_of(f"{space}/"), end_ns)
+            self._waits.append(wait)
+            self._look_at_waits()
+            return
+        self._answer(process, number, session, verb, given)
+
+    def _answer(
+        self, process: Process, number: int, session: int, verb: str, given: Any
+    ) -> None:
+        host = process.machine.host
         try:
             answer: Any = (self._make(host, session, verb, given),)
         except PystoreError as error:
@@ -142,7 +173,11 @@ class RecordServers:
             case "scan":
                 return session.store.scan(*given)
             case "commit":
-                return self._commit(session, *given)
+                made = self._commit(session, *given)
+                self._look_at_waits()
+                return made
+            case "wait":
+                return self.space.tokens.get(given[0], NEVER)
             case "ping":
                 return True
             case "close":
@@ -155,9 +190,11 @@ class RecordServers:
         rows = self.space.rows
         before = {key: rows[key].value for key in keys if key in rows}
         leader = rows.get(LEADER)
+        watched = self._recovery.before(session.store, keys)
         made = session.store._commit(keys)
         if made is None:
             return None
+        self.broken += [f"{session.host}: {one}" for one in watched(made.version)]
         for key in keys:
             if not key.startswith(SETS) or key not in rows:
                 continue
@@ -169,12 +206,30 @@ class RecordServers:
                 self.broken += regressions(decode(before[key], key), after)
         return made.version
 
+    def _look_at_waits(self) -> None:
+        """
+        Answers those whose space has changed, whose time is over, or whose session is.
+        """
+        waits, self._waits = self._waits, []
+        for one in waits:
+            session = self._sessions.get(one.session)
+            is_over = session is None or session.is_lost
+            token = self.space.tokens.get(one.space, NEVER)
+            if is_over or token != one.token or self._world.now_ns >= one.end_ns:
+                self._answer(
+                    one.process, one.number, one.session, "wait", (one.space,)
+                )
+            elif one.process.is_alive:
+                self._waits.append(one)
+
     def _look(self) -> None:
         for one in list(self._sessions.values()):
             if self.is_still:
                 one.heard_ns += _LOOK_NS
             elif self._world.now_ns - one.heard_ns > one.length_ns:
                 self._lose(one)
+        if not self.is_still:
+            self._look_at_waits()
         self._world.after(_LOOK_NS, self._look)
 
     @staticmethod

@@ -1,5 +1,6 @@
 """
-A session with the record store, as a controller in a virtual process has it.
+A session with the record store, as a controller or AutoRecovery in a virtual process
+has it.
 
 Each call is a message to the servers (`sim.record_servers`) and waits for the
 answer, which may be lost. Terms and campaigns are the product's own
@@ -53,9 +54,15 @@ class Answers:
         if number in self._asked:
             self._found[number] = answer
 
-    def ask(self, session: int, verb: str, *given: Any) -> Any:
+    def ask(self, session: int, verb: str, *given: Any, more_ns: int = 0) -> Any:
         """
         Asks, and returns the answer; ``None``: there was none in time.
+
+        Args:
+            session: which asks.
+            verb: what it asks for.
+            *given: its arguments.
+            more_ns: how much longer than others the answer may take.
 
         Raises:
             PystoreError: which the answer is.
@@ -63,7 +70,7 @@ class Answers:
         number = next(self._numbers)
         self._asked.add(number)
         self._kernel.say("ask", number, session, verb, given)
-        self._kernel.wait(lambda: number in self._found, _PATIENCE_NS)
+        self._kernel.wait(lambda: number in self._found, _PATIENCE_NS + more_ns)
         self._asked.discard(number)
         answer = self._found.pop(number, None)
         if isinstance(answer, PystoreError):
@@ -118,9 +125,11 @@ class RecordSession:
 
     def wait(self, token: int, timeout_s: float, space: str = "") -> int:
         """
-        See `RecordStore.wait`: the controller does not use it.
+        See `RecordStore.wait`.
         """
-        raise NotImplementedError((token, timeout_s, space))
+        timeout_ns = int(timeout_s * 1_000 * _MS)
+        found: int = self._read("wait", token, timeout_ns, space, more_ns=timeout_ns)
+        return found
 
     def campaign(self, path: str, name: str) -> Term:
         """
@@ -152,9 +161,9 @@ class RecordSession:
         found: StoredRecord | None = self._read("get", key)
         return found
 
-    def _read(self, verb: str, *given: Any) -> Any:
+    def _read(self, verb: str, *given: Any, more_ns: int = 0) -> Any:
         self._usable()
-        answer = self._answers.ask(self._number, verb, *given)
+        answer = self._answers.ask(self._number, verb, *given, more_ns=more_ns)
         self._usable()
         if answer is None:
             raise UnavailableError("the record store is unreachable; try again")

@@ -2,8 +2,10 @@
 Real nodes and controllers in virtual time, with faults, and their history checked.
 
     python tests/sim/run.py --seeds 10 [--first 0] [--seconds 60] [--only FAULT]
+    python tests/sim/run.py --recovery --seeds 10 [--first 0] [--steps 200]
 
-Each seed is one set for a minute of virtual time. Exit codes: 0 all held, 1 something
+Each seed is one set for a minute of virtual time; with ``--recovery`` one with two
+processes of AutoRecovery, for a schedule of steps. Exit codes: 0 all held, 1 something
 did not.
 """
 
@@ -37,6 +39,7 @@ from sim.broker_set import BrokerSet  # noqa: E402
 from sim.clients import Clients  # noqa: E402
 from sim.faults import DESTRUCTIVE, FAULTS, Fault, Surroundings  # noqa: E402
 from sim.final_log import final_of  # noqa: E402
+from sim.recovery_round import RecoveryRound  # noqa: E402
 from sim.world import FOLDER, MS, SECOND, Task, World  # noqa: E402
 
 core_waits.install()
@@ -194,6 +197,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     names = [one.__name__ for one in FAULTS]
     parser.add_argument("--only", action="append", choices=names, metavar="FAULT")
+    parser.add_argument("--recovery", action="store_true", help="with AutoRecovery")
+    parser.add_argument("--steps", type=int, default=200, help="of each, with it")
     parser.add_argument("--lines", action="store_true", help="of all processes")
     asked = parser.parse_args()
     jobs = min(asked.jobs, asked.seeds)
@@ -226,18 +231,25 @@ def _work(asked: argparse.Namespace, numbers: range) -> int:
         if time.monotonic() - begun > asked.seconds:
             break
         seed = asked.first + number
-        one = Round(seed, asked.length, faults)
+        one: Round | RecoveryRound = (
+            RecoveryRound(seed, asked.steps)
+            if asked.recovery
+            else Round(seed, asked.length, faults)
+        )
         found = one.run()
         total += one.counts
         total["seeds"] += 1
         if found:
             failed += 1
-            words = " ".join(f"--only {name}" for name in asked.only or [])
+            words = [f"--only {name}" for name in asked.only or []]
+            words += [f"--length {asked.length}"]
+            if asked.recovery:
+                words = [f"--recovery --steps {asked.steps}"]
             for violation in found[:_SHOWN]:
                 print(f"seed {seed}: {violation[:_CHARACTERS]}")
             print(
                 f"    again: {sys.executable} tests/sim/run.py --first {seed} "
-                f"--seeds 1 --length {asked.length} --lines {words}",
+                f"--seeds 1 --lines {' '.join(words)}",
                 flush=True,
             )
         if asked.lines:
@@ -248,11 +260,12 @@ def _work(asked: argparse.Namespace, numbers: range) -> int:
     return 1 if failed or not total["seeds"] else 0
 
 
-def _print_lines(one: Round) -> None:
+def _print_lines(one: Round | RecoveryRound) -> None:
     for fault in one.caused:
         begin_s, end_s = fault.begin_ns / SECOND, fault.end_ns / SECOND
         print(f"{begin_s:.3f} {end_s:.3f} {fault.name}")
-    for place in (*one.brokers.controllers, *one.brokers.brokers.values()):
+    brokers = one.brokers
+    for place in (*brokers.controllers, *brokers.brokers.values(), *brokers.recoveries):
         print(place.name, *place.lines, sep="\n   ")
 
 

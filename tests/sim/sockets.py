@@ -15,7 +15,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from sim.kernel import Kernel, current
 
@@ -286,7 +286,7 @@ class VirtualSocket:
         self._stream = stream
         self._patience_ns: int | None = None
         self._send_patience_ns: int | None = None
-        self._is_waiting = True
+        self._timeout_ns: int | None = None
         self._is_closed = False
 
     def __enter__(self) -> VirtualSocket:
@@ -322,9 +322,20 @@ class VirtualSocket:
 
     def settimeout(self, seconds: float | None) -> None:
         """
-        As of a socket, for connecting alone.
+        As of a socket, for `connect`, `recv_into` and `sendall`; those of links to
+        slaves have the limits of `setsockopt`.
         """
-        self._is_waiting = seconds is None
+        self._timeout_ns = None if seconds is None else int(seconds * 1e9)
+
+    def connect(self, address: tuple[str, int]) -> None:
+        """
+        As of a socket.
+        """
+        self.connect_ex(address)
+        stream = self.stream
+        self._await(lambda: stream.is_open or stream.error)
+        if stream.error:
+            raise ConnectionRefusedError(stream.error, os.strerror(stream.error))
 
     def connect_ex(self, address: tuple[str, int]) -> int:
         """
@@ -377,6 +388,44 @@ class VirtualSocket:
         found = stream.take(len(room))
         room[: len(found)] = found
         return len(found)
+
+    def recv_into(self, room: memoryview) -> int:
+        """
+        As of a socket.
+        """
+        stream = self.stream
+        self._await(lambda: stream.is_readable)
+        found = stream.take(len(room))
+        room[: len(found)] = found
+        return len(found)
+
+    def recv(self, size: int) -> bytes:
+        """
+        As of a socket.
+        """
+        room = bytearray(size)
+        return bytes(room[: self.recv_into(memoryview(room))])
+
+    def sendall(self, data: bytes | bytearray | memoryview) -> None:
+        """
+        As of a socket.
+        """
+        left, stream = memoryview(data), self.stream
+        while left:
+            self._await(lambda: stream.is_writable)
+            left = left[stream.send([left]) :]
+
+    def sendfile(self, file: BinaryIO, offset: int, count: int) -> int:
+        """
+        As of a socket.
+        """
+        data = os.pread(file.fileno(), count, offset)
+        self.sendall(data)
+        return len(data)
+
+    def _await(self, ready: Callable[[], object]) -> None:
+        if not ready() and not _kernel().wait(ready, self._timeout_ns):
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
     def send(self, data: bytes | bytearray, flags: int = 0) -> int:
         """
