@@ -178,8 +178,11 @@ def verdict(
 
 def _is_deleted(looks: _Looks) -> bool:
     """
-    Whether the log of the master, or every log, begins above the segment.
+    Whether the log of the master, or every log, begins above the segment. A replica
+    that cannot be opened without it needs it all the same.
     """
+    if any(it.is_ill and it.state is CopyState.DAMAGED for it in looks.values()):
+        return False
     outside = [it.state is CopyState.OUTSIDE for it in looks.values()]
     return all(outside) or any(
         it.is_master and it.state is CopyState.OUTSIDE for it in looks.values()

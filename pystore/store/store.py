@@ -329,7 +329,8 @@ class Store(StoreHandle, ReadableQueues):
 
         Raises:
             CorruptError: a segment would go for its age, but a bad record hides it.
-                Older segments were deleted; this one and all after it stay.
+                Older segments were deleted; this one and all after it stay. Or a bad
+                record hides others that have no queue entries yet: nothing was deleted.
             StorageError: the system refused.
         """
         instance("retention", retention, Retention)
@@ -360,6 +361,9 @@ class Store(StoreHandle, ReadableQueues):
             self._refuse_closed()
             # Without its records, an entry cannot be made any more.
             self._dispatch()
+            if self.queues.dispatched_end < offset:
+                # Damage stops dispatching; below the confirm offset nothing said so.
+                check_dispatched(writer, self.queues)
             removed = self.log.delete_before(offset)
             self.queues.delete_before(offset)
             with writer.metastore.change() as change:

@@ -41,7 +41,7 @@ from pystore.autorecovery.queue import UnderReplicationQueue
 from pystore.autorecovery.segment_key import SegmentKey
 from pystore.records.memory import MemoryStore
 
-__all__ = ["DAMAGES", "RECOVERY_FAULTS", "RecoveryFault", "RecoverySurroundings"]
+__all__ = ["DAMAGES", "RECOVERY_FAULTS", "RecoveryFault", "RecoverySurroundings", "begin_late"]
 
 _STEPS_MAX = 60
 _RETRY_NS = 300 * MS
@@ -213,28 +213,45 @@ def slave_begins_late(around: RecoverySurroundings) -> Task:
     filled; an operator removes the old id.
     """
     broker = around.slave()
-    old = around.clients.known.get(broker.name, {}).get("brokerId")
     copies = around.copies
     is_needed = any(
         not copies.good_of(base) - {broker.name}
         for base in copies.right
         if broker.name in copies.good_of(base)
     )
-    if old is None or is_needed or not around.is_spare(broker):
+    if is_needed or not around.is_spare(broker):
         return
+    yield from begin_late(around, broker.name)
+
+
+def begin_late(around: RecoverySurroundings, name: str) -> Task:
+    """
+    An operator puts a new disk into a broker, and removes its old id.
+    """
+    broker, copies = around.brokers.brokers[name], around.copies
+    state, address = around.brokers.state(), f"{broker.machine.host}:"
+    assert state is not None
+    old = [
+        one.broker_id for one in state.replicas if one.address.startswith(address)
+    ]
     broker.kill()
     shutil.rmtree(broker.store)
     broker.synced = 0
     copies.emptied(broker.name)
     around.clients.known.pop(broker.name, None)
     around.start(broker)
-    words = "-c", "DefaultCluster", "-bn", "b", "-b", str(old)
+    for number in old:
+        yield from _clean(around, number)
+
+
+def _clean(around: RecoverySurroundings, number: int) -> Task:
+    words = "-c", "DefaultCluster", "-bn", "b", "-b", str(number)
     for _ in range(_TRIES):
         yield _RETRY_NS
         code, _ = yield from around.brokers.order("cleanBrokerMetadata", *words)
         if not code:
             return
-    raise AssertionError(f"broker {old} is not removed")
+    raise AssertionError(f"broker {number} is not removed")
 
 
 DAMAGES: tuple[RecoveryFault, ...] = (bit_rots, segment_vanishes, segment_is_cut_short)

@@ -20,11 +20,13 @@ from sim.damages import (
     RECOVERY_FAULTS,
     RecoveryFault,
     RecoverySurroundings,
+    begin_late,
 )
 from sim.final_log import final_of
 from sim.queue_offsets import queue_violations
 from sim.world import FOLDER, MS, SECOND, Task, World
 
+from pystore.autorecovery.segment_key import SegmentKey
 from pystore.ha.insync.ack import Ack
 
 __all__ = ["RecoveryRound"]
@@ -35,6 +37,7 @@ _SETTINGS = {
     "open_grace_s": 3,
     "backoff_s": 1,
     "backoff_max_s": 8,
+    "dead_after": 4,
     "ageing_alarm_s": 60,
 }
 _FIRST_RECORDS = 40
@@ -149,15 +152,22 @@ class RecoveryRound:
             except Exception as error:
                 # Any error: the round ends with it.
                 self._errors.append(error)
-            self.caused.append(Caused(fault.__name__, begun, self.world.now_ns))
+            name = getattr(fault, "__name__", "replaced")
+            self.caused.append(Caused(name, begun, self.world.now_ns))
             self._running -= 1
 
         self.world.spawn(cause())
 
     def _restart_ended(self) -> None:
         """
-        As a supervisor does.
+        As a supervisor does; an operator starts again whose write-back failed, as where
+        a file ended early that was not on disk yet.
         """
+        for name, now in list(self.clients.known.items()):
+            if now["isPoisoned"]:
+                self.brokers.brokers[name].kill()
+                self.brokers.brokers[name].start()
+                self.clients.known.pop(name)
         for one in self.around.places():
             if one.ended and not one.is_up:
                 one.start()
@@ -185,13 +195,40 @@ class RecoveryRound:
             self._restart_ended()
             found = self.copies.look()
             assert not found, f"in the end: {found}"
-            missing, marks = self._missing(), self.around.queue.list()
+            marks, dead = self.around.queue.list(), self.around.queue.dead()
+            self._replace_ill({key.start for key in dead})
+            missing = [
+                (name, base)
+                for name, base in self._missing()
+                if SegmentKey("DefaultCluster", "b", base) not in dead
+            ]
             if not missing and not marks and self.brokers.is_complete():
+                self.counts["dead"] += len(dead)
                 return
             assert self.world.now_ns < end_ns, (
-                f"I6: not repaired {missing}, marked {marks}, dead "
-                f"{self.around.queue.dead()}, {self.clients.known}"
+                f"I6: not repaired {missing}, marked {list(marks)}, dead {dead}, "
+                f"{self._standing()}"
             )
+
+    def _replace_ill(self, dead: set[int]) -> None:
+        """
+        An operator replaces an ill replica that lacks a segment without any good copy.
+        """
+        for name, now in list(self.clients.known.items()):
+            lacks = {base for one, base in self.copies.damaged if one == name}
+            if now["role"] == "ill" and lacks & dead:
+                self.counts["replaced"] += 1
+                self._cause(lambda around, name=name: begin_late(around, name))
+        assert self.world.run(120 * SECOND, lambda: not self._running)
+        if self._errors:
+            raise self._errors[0]
+
+    def _standing(self) -> str:
+        names = ("role", "minOffset", "endOffset", "isFilling", "problem")
+        return "; ".join(
+            f"{name}: {[now[one] for one in names]}"
+            for name, now in sorted(self.clients.known.items())
+        )
 
     def _missing(self) -> list[tuple[str, int]]:
         masters = self.clients.masters()

@@ -64,6 +64,19 @@ def looks(*states: CopyState) -> dict[int, CopyLook]:
     }
 
 
+def test_an_ill_replica_needs_what_retention_deleted_at_the_master() -> None:
+    """
+    It cannot be opened without the segment, so the end says that no copy has it.
+    """
+    found = looks(OUTSIDE, DAMAGED, OUTSIDE)
+    one = replace(found[2], is_ill=True, why="the file is missing")
+
+    assert verdict(found, a_mark(), SETTINGS, 3).kind is VerdictKind.DONE
+    for tries, kind in ((0, VerdictKind.BACK_OFF), (2, VerdictKind.BURY)):
+        mark = replace(a_mark(), no_copy_tries=tries)
+        assert verdict({**found, 2: one}, mark, SETTINGS, 3).kind is kind
+
+
 @pytest.mark.parametrize(
     ("states", "kind"),
     [

@@ -206,6 +206,33 @@ def test_retention_dispatches_first(tmp_path: Path) -> None:
         assert 0 < first < end
 
 
+@pytest.mark.parametrize("until_confirmed", [False, True])
+def test_retention_keeps_what_damage_hides_from_the_queues(
+    tmp_path: Path, until_confirmed: bool
+) -> None:
+    """
+    Its queue would never go on: the records after the damage have no entries yet.
+    """
+    root = tmp_path / "s"
+    with Store(
+        root, segment_size=SEGMENT, until_confirmed=until_confirmed
+    ) as store:
+        fill(store.log, 2000)
+        store.log.sync()
+        store.log.writer.log.confirm(store.log.ends.published_end)
+        offset = int(next(iter(store.log.scan()))["offset"][100])
+        _flip(root, offset + 4)
+
+        with pytest.raises(CorruptError) as caught:
+            store.retain(Retention(None, SEGMENT), 0)
+
+        assert offset == caught.value.offset
+        assert 0 == store.log.min_offset
+        _flip(root, offset + 4)
+        assert store.retain(Retention(None, SEGMENT), 0) > 0
+        assert 667 == store.queue_range("Topic", 0)[1]
+
+
 def test_damage_further_in_makes_no_segment_old(tmp_path: Path) -> None:
     """
     The records before the damage may be old, and those after it young.
