@@ -25,6 +25,9 @@ FORM = 1
 _T = TypeVar("_T")
 
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordFields:
     """
@@ -98,12 +101,7 @@ def encode_form(values: Mapping[str, object]) -> bytes:
     """
     Returns the record of fields: equal fields are equal bytes.
     """
-    text = json.dumps(
-        {**values, "form": FORM},
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-    )
+    text = _JSON.encode({**values, "form": FORM})
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 
 from pystore.autorecovery.record_form import decode_form, encode_form
 from pystore.autorecovery.segment_key import SETTINGS
@@ -121,15 +122,22 @@ def read_settings(store: RecordStore) -> tuple[RecoverySettings, int]:
     found = store.get(SETTINGS)
     if found is None:
         return RecoverySettings(), ABSENT
-    read = decode_form(found.value, SETTINGS)
+    return _decoded(found.value), found.version
+
+
+@lru_cache(maxsize=2)
+def _decoded(raw: bytes) -> RecoverySettings:
+    """
+    Returns the settings of a record: the same one is read with each failed repair.
+    """
+    read = decode_form(raw, SETTINGS)
     known = {name: one for name, one in read.values.items() if name in _DEFAULTS}
     try:
         # A setting that an earlier program did not know has its default.
-        settings = RecoverySettings(**known, more=read.other_than(_DEFAULTS))  # type: ignore[arg-type]
+        return RecoverySettings(**known, more=read.other_than(_DEFAULTS))  # type: ignore[arg-type]
     except InvalidError as error:
         # Its text names the setting, not the record.
         raise read.bad(str(error)) from error
-    return settings, found.version
 
 
 def begin_settings(store: RecordStore, settings: RecoverySettings) -> RecoverySettings:

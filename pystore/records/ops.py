@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from pystore.errors import InvalidError
@@ -105,6 +106,7 @@ class KeyOps:
         return is_there if isinstance(self.write, Delete) else self.write is not None
 
 
+@lru_cache(maxsize=1024)
 def check_key(key: str) -> bytes:
     """
     Returns the stored form of a key.

@@ -41,7 +41,25 @@ from pystore.autorecovery.queue import UnderReplicationQueue
 from pystore.autorecovery.segment_key import SegmentKey
 from pystore.records.memory import MemoryStore
 
-__all__ = ["DAMAGES", "RECOVERY_FAULTS", "RecoveryFault", "RecoverySurroundings", "begin_late"]
+__all__ = [
+    "DAMAGES",
+    "QUICK",
+    "RECOVERY_FAULTS",
+    "RecoveryFault",
+    "RecoverySurroundings",
+    "begin_late",
+]
+
+QUICK = {
+    "delay_s": 20,
+    "broker_check_s": 10,
+    "open_grace_s": 3,
+    "backoff_s": 1,
+    "backoff_max_s": 8,
+    "dead_after": 4,
+    "ageing_alarm_s": 60,
+}
+"""Settings of AutoRecovery: what takes minutes takes seconds."""
 
 _STEPS_MAX = 60
 _RETRY_NS = 300 * MS

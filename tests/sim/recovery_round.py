@@ -17,6 +17,7 @@ from sim.clients import Clients
 from sim.copies import Copies
 from sim.damages import (
     DAMAGES,
+    QUICK,
     RECOVERY_FAULTS,
     RecoveryFault,
     RecoverySurroundings,
@@ -31,15 +32,6 @@ from pystore.ha.insync.ack import Ack
 
 __all__ = ["RecoveryRound"]
 
-_SETTINGS = {
-    "delay_s": 20,
-    "broker_check_s": 10,
-    "open_grace_s": 3,
-    "backoff_s": 1,
-    "backoff_max_s": 8,
-    "dead_after": 4,
-    "ageing_alarm_s": 60,
-}
 _FIRST_RECORDS = 40
 _BODY_MAX = 12_000
 _FAULTS_AT_ONCE = 2
@@ -102,7 +94,7 @@ class RecoveryRound:
     def _run(self) -> list[str]:
         self.brokers.start()
         self.brokers.await_complete()
-        self.around.queue.change_settings(_SETTINGS)
+        self.around.queue.change_settings(QUICK)
         self._append(_FIRST_RECORDS)
         self.world.run(3 * SECOND)
         for step in range(self._steps):

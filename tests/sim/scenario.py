@@ -16,10 +16,12 @@ from random import Random
 from chaos.checker import violations
 from chaos.history import Appended, Read, Row
 from lib.values import replace
-from sim.broker import Broker
+from sim.broker import SEGMENT, Broker
 from sim.broker_set import BrokerSet
 from sim.clients import Clients
 from sim.controller import Controller
+from sim.copies import Copies
+from sim.damages import QUICK, RecoverySurroundings, begin_late
 from sim.disk import FAILED, FULL, STILL, WELL
 from sim.expected import Expected
 from sim.faulty_peers import acks_more_than_it_has
@@ -102,7 +104,8 @@ class Scenario:
         What all processes told.
         """
         found: list[str] = []
-        for one in (*self._set.controllers, *self._set.brokers.values()):
+        places = *self._set.controllers, *self._set.brokers.values()
+        for one in (*places, *self._set.recoveries):
             found += [one.name, *(f"   {line}" for line in one.lines)]
         return found
 
@@ -135,6 +138,7 @@ class Scenario:
             brokers=size + learners + late,
             controllers=int(options.get("controllers", 1)),
             min_in_sync=int(options.get("min", 1)),
+            recoveries=int(options.get("recoveries", 0)),
         )
         for number in range(size + 1, size + learners + 1):
             self._broker(number).more["asyncLearner"] = "true"
@@ -147,6 +151,8 @@ class Scenario:
             place, _, rate = word.partition("=")
             self._place(place).machine.rate = float(rate)
         self._clients = Clients(self._set, draw, 0)
+        copies = Copies(self._set.brokers, self._clients.known)
+        self._around = RecoverySurroundings(self._set, self._clients, draw, copies)
         for controller in self._set.controllers:
             controller.start()
             # The first one is to lead.
@@ -157,6 +163,10 @@ class Scenario:
                 continue
             # One after another, so that ids are as places are.
             self._world.run((400 if number else 3_000) * MS)
+        if self._set.recoveries:
+            self._around.queue.change_settings(QUICK)
+        for recovery in self._set.recoveries:
+            recovery.start()
         if "at-once" not in words:
             # A controller that has just begun to lead grants no lease yet.
             self._world.run(60 * SECOND, self._is_leased)
@@ -302,6 +312,78 @@ class Scenario:
             process = self._broker(word).process
             assert process is not None
             process.deliver("retain")
+
+    # -- AutoRecovery ----------------------------------------------------------
+
+    def _damage(self, words: list[str], how: Callable[[tuple[str, int]], None]) -> None:
+        """
+        Of a broker, the segments with these numbers.
+        """
+        self._look()
+        for word in words[1:]:
+            how((f"b{words[0]}", int(word) * SEGMENT))
+
+    def _look(self) -> None:
+        found = self._around.copies.look()
+        assert not found, found
+
+    def _rot(self, words: list[str]) -> None:
+        copies = self._around.copies
+        self._damage(words, lambda one: copies.rot(one, self._around.draw))
+
+    def _shorten(self, words: list[str]) -> None:
+        copies = self._around.copies
+        self._damage(words, lambda one: copies.shorten(one, self._around.draw))
+
+    def _remove(self, words: list[str]) -> None:
+        self._damage(words, self._around.copies.remove)
+
+    def _verify(self, _: list[str]) -> None:
+        self._around.verify()
+
+    def _check(self, _: list[str]) -> None:
+        self._around.queue.kick("operator", force=True)
+
+    def _repaired(self, words: list[str]) -> None:
+        """
+        Within a time every copy is good, and nothing is marked.
+        """
+        around = self._around
+
+        def is_repaired() -> bool:
+            self._look()
+            return not around.copies.missing(0) and not around.queue.list()
+
+        if not self._world.run(_ns(words[0]), is_repaired):
+            left = around.copies.missing(0), around.queue.list()
+            raise Unexpected(f"not repaired: {left}")
+
+    def _dead(self, words: list[str]) -> None:
+        """
+        Within a time these segments, and no others, have no good copy.
+        """
+        wanted = {int(word) * SEGMENT for word in words[1:]}
+
+        def is_dead() -> bool:
+            return {key.start for key in self._around.queue.dead()} == wanted
+
+        if not self._world.run(_ns(words[0]), is_dead):
+            raise Unexpected(f"dead are {self._around.queue.dead()}")
+
+    def _replace(self, words: list[str]) -> None:
+        """
+        A broker gets an empty disk, and an operator removes its old id.
+        """
+        name = f"b{words[0]}"
+        done: list[bool] = []
+
+        def order() -> Task:
+            yield from begin_late(self._around, name)
+            done.append(True)
+
+        self._world.spawn(order())
+        self._world.run(120 * SECOND, lambda: done)
+        assert done, f"{name} is not replaced"
 
     def _void(self, words: list[str]) -> None:
         """

@@ -47,7 +47,7 @@ class Lock:
             if not blocking:
                 return False
             assert kernel is not None, "a lock is held, and there is one thread alone"
-            limit_ns = None if timeout < 0 else int(timeout * _NS)
+            limit_ns = None if timeout < 0 else _limit_ns(timeout)
             if not kernel.wait(self._is_free, limit_ns):
                 return False
         self._is_held = True
@@ -107,10 +107,18 @@ def _await_end(
     assert thread.ident is not None
     task = kernel.tasks[thread.ident]
     if block and not task.is_done:
-        kernel.wait(lambda: task.is_done, None if timeout < 0 else int(timeout * _NS))
+        kernel.wait(lambda: task.is_done, None if timeout < 0 else _limit_ns(timeout))
     if task.is_done:
         thread._tstate_lock = None  # type: ignore[attr-defined]
         thread._is_stopped = True  # type: ignore[attr-defined]
+
+
+def _limit_ns(seconds: float) -> int:
+    """
+    Rounded up: who waits for a moment finds the clock past it, or would wait for ever
+    without any time passing.
+    """
+    return int(seconds * _NS) + bool(seconds) * 1000
 
 
 def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
@@ -118,7 +126,7 @@ def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
     if kernel is None:
         real(seconds)
     else:
-        kernel.wait(bool, int(seconds * _NS))
+        kernel.wait(bool, _limit_ns(seconds))
 
 
 def _urandom(size: int, real: Callable[[int], bytes] = os.urandom) -> bytes:

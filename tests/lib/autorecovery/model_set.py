@@ -33,6 +33,7 @@ __all__ = ["BLOCKS", "RIGHT", "ROTTEN", "ModelReplica", "ModelSet", "base_of"]
 BLOCKS = 4
 RIGHT, ROTTEN = 0, -1
 _SIZE = BLOCKS * BLOCK_BYTES
+_WHOLE = [RIGHT] * BLOCKS
 _RUNNING = OrderProgress(OrderOutcome.RUNNING)
 
 
@@ -86,7 +87,7 @@ class ModelReplica:
         """
         Whether its copy of a segment has the right bytes.
         """
-        return self.copies[segment] == [RIGHT] * BLOCKS
+        return self.copies[segment] == _WHOLE
 
     def sealed(self, segment: int) -> int:
         """
