@@ -75,9 +75,10 @@ strangers: .venv/core ## a set that enforces, and strangers at each of its ports
 property: .venv/core ## the property tests with a large budget
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
 
-sim: .venv/core ## real nodes in virtual time: histories told TELLINGS (2) times (SAMPLE of them), then SEEDS (50) from FIRST on, for SECONDS at most
+sim: .venv/core ## real nodes in virtual time: histories told TELLINGS (2) times (SAMPLE of them), then SEEDS (50) from FIRST on, and RECOVERIES (20) with AutoRecovery, each for SECONDS at most
 	$(PYTEST) $(addprefix --sample ,$(SAMPLE)) tests/sim
 	$(BIN)/python tests/sim/run.py --first $(or $(FIRST),0) --seeds $(or $(SEEDS),50) --seconds $(or $(SECONDS),600)
+	$(BIN)/python tests/sim/run.py --recovery --first $(or $(FIRST),0) --seeds $(or $(RECOVERIES),20) --seconds $(or $(SECONDS),600)
 
 spark: .venv/core .venv/connect ## executors and drivers killed, on clusters of Spark (needs Java 17 or 21)
 	$(PYTEST) -m slow tests/spark

@@ -71,10 +71,11 @@ class Copies:
 
     def rot(self, place: _Place, draw: Random) -> None:
         """
-        A bit is another one.
+        A bit of a record is another one. That the zeros after the last one were zeros
+        is proven by the seal alone, which may not be there yet.
         """
         self._begin(place)
-        at = draw.randrange(SEGMENT)
+        at = draw.randrange(len(self.right[place[1]].rstrip(bytes(1))))
         with self._path(place).open("r+b") as file:
             file.seek(at)
             old = file.read(1)

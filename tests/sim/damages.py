@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from random import Random
 
+from sim.broker import Broker
 from sim.broker_set import BrokerSet
 from sim.clients import Clients
 from sim.copies import Copies
@@ -96,6 +97,14 @@ class RecoverySurroundings(Surroundings):
             *super().hosts(),
             *(one.machine.host for one in self.brokers.recoveries),
         ]
+
+    def is_spare(self, broker: Broker) -> bool:
+        """
+        See `Surroundings.is_spare`; not where a replica cannot be opened.
+        """
+        known = self.clients.known.values()
+        is_any_ill = any(now["minOffset"] is None for now in known)
+        return not is_any_ill and super().is_spare(broker)
 
     def recovery(self) -> Recovery:
         """

@@ -12,6 +12,7 @@ from random import Random
 
 from chaos.checker import violations
 from chaos.history import Appended, Caused
+from sim.broker import SEGMENT
 from sim.broker_set import BrokerSet
 from sim.clients import Clients
 from sim.copies import Copies
@@ -227,8 +228,9 @@ class RecoveryRound:
         if not masters:
             return [("no master", 0)]
         floor = self.clients.known[masters[0].name]["minOffset"]
+        # The next segment of one that is filled, which may have no good copy.
         filling = [
-            (name, now["minOffset"])
+            (name, now["minOffset"] - SEGMENT)
             for name, now in self.clients.known.items()
             if now["isFilling"]
         ]
