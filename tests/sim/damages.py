@@ -35,7 +35,7 @@ from sim.faults import (
 )
 from sim.place import Place
 from sim.recovery import Recovery
-from sim.world import MS, SECOND, Task
+from sim.world import MS, Task
 
 from pystore.autorecovery.mark import Missing, Priority, Reason
 from pystore.autorecovery.queue import UnderReplicationQueue
@@ -258,9 +258,7 @@ def begin_late(around: RecoverySurroundings, name: str) -> Task:
     broker, copies = around.brokers.brokers[name], around.copies
     state, address = around.brokers.state(), f"{broker.machine.host}:"
     assert state is not None
-    old = [
-        one.broker_id for one in state.replicas if one.address.startswith(address)
-    ]
+    old = [one.broker_id for one in state.replicas if one.address.startswith(address)]
     broker.kill()
     shutil.rmtree(broker.store)
     broker.synced = 0

@@ -27,14 +27,15 @@ def queue_violations(stores: list[Path], final: Final) -> Iterator[str]:
     named = {(one.queue_id, one.queue_offset): one.offset for one in final.records}
     for root in stores:
         with Store(root, mode="r") as store:
-            begin = store.log.ends.min_offset
+            begin = max(final.begin, store.log.ends.min_offset)
             entries: dict[tuple[int, int], int] = {}
             for queue in store.queues:
                 assert queue.topic == TOPIC
                 first = queue.min_index(begin)
                 found = queue.entries(first, queue.max_index - first)
                 for index, offset in enumerate(found["offset"].tolist(), first):
-                    entries[queue.queue_id, index] = offset
+                    if offset >= begin:
+                        entries[queue.queue_id, index] = offset
         wanted = {place: offset for place, offset in named.items() if offset >= begin}
         for place in sorted(wanted.keys() | entries.keys()):
             if entries.get(place) != wanted.get(place):

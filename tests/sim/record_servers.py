@@ -168,10 +168,8 @@ class RecordServers:
             )
         session.heard_ns = self._world.now_ns
         match verb:
-            case "get":
-                return session.store.get(*given)
-            case "scan":
-                return session.store.scan(*given)
+            case "get" | "scan":
+                return getattr(session.store, verb)(*given)
             case "commit":
                 made = self._commit(session, *given)
                 self._look_at_waits()
@@ -190,11 +188,11 @@ class RecordServers:
         rows = self.space.rows
         before = {key: rows[key].value for key in keys if key in rows}
         leader = rows.get(LEADER)
-        watched = self._recovery.before(session.store, keys)
+        broken = self._recovery.broken(session.store, keys)
         made = session.store._commit(keys)
         if made is None:
             return None
-        self.broken += [f"{session.host}: {one}" for one in watched(made.version)]
+        self.broken += [f"{session.host}: {one}" for one in broken]
         for key in keys:
             if not key.startswith(SETS) or key not in rows:
                 continue
@@ -216,9 +214,7 @@ class RecordServers:
             is_over = session is None or session.is_lost
             token = self.space.tokens.get(one.space, NEVER)
             if is_over or token != one.token or self._world.now_ns >= one.end_ns:
-                self._answer(
-                    one.process, one.number, one.session, "wait", (one.space,)
-                )
+                self._answer(one.process, one.number, one.session, "wait", (one.space,))
             elif one.process.is_alive:
                 self._waits.append(one)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections import Counter
+from functools import partial
 from random import Random
 
 from chaos.checker import violations
@@ -211,7 +212,7 @@ class RecoveryRound:
             lacks = {base for one, base in self.copies.damaged if one == name}
             if now["role"] == "ill" and lacks & dead:
                 self.counts["replaced"] += 1
-                self._cause(lambda around, name=name: begin_late(around, name))
+                self._cause(partial(begin_late, name=name))
         assert self.world.run(120 * SECOND, lambda: not self._running)
         if self._errors:
             raise self._errors[0]
@@ -253,7 +254,9 @@ class RecoveryRound:
         )
         assert is_over, "a process does not end"
         stores = [one.store for one in brokers.brokers.values()]
-        final = final_of(stores)
+        # Below a segment without a good copy nothing is judged.
+        dead = [key.start + SEGMENT for key in self.around.queue.dead()]
+        final = final_of(stores, max(dead, default=0))
         rows = [*self.clients.rows, *self.caused]
         self._count()
         return [

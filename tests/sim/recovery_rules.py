@@ -5,7 +5,7 @@ hold for any program, whatever it means to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pystore.autorecovery.auditor_term import AUDITOR
 from pystore.autorecovery.segment_key import (
@@ -44,22 +44,16 @@ class RecoveryRules:
         self._space = space
         self._seen: dict[str, int] = {}
 
-    def before(
-        self, store: MemoryStore, keys: Mapping[str, KeyOps]
-    ) -> Callable[[int], list[str]]:
+    def broken(self, store: MemoryStore, keys: Mapping[str, KeyOps]) -> list[str]:
         """
-        Looks at a commit before it is made.
+        Returns what a commit breaks. It is not made yet, and may be refused.
 
         Args:
             store: of the session that makes it.
             keys: what it does.
-
-        Returns:
-            what is to be called once it is made, with its version: that returns what
-            it broke.
         """
         if not any(key.startswith(f"{SPACE}/") for key in keys):
-            return lambda _: []
+            return []
         rows = self._space.rows
         own = {key for key, row in rows.items() if row.holder is store}
         found: list[str] = []
@@ -74,7 +68,7 @@ class RecoveryRules:
                 found += _of_holder(key, key.removeprefix(DEAD), own)
             elif key.startswith(_OF_AUDITOR) and AUDITOR not in own:
                 found.append(f"I8: {key} is written without the Auditor's term")
-        return lambda version: found
+        return found
 
     def _lock(self, key: str, ops: KeyOps, own: set[str]) -> list[str]:
         mark = SegmentKey.parse(key.removeprefix(LOCKS)).mark

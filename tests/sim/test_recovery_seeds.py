@@ -65,10 +65,9 @@ class Session:
         """
         Commits, and returns what that broke.
         """
-        told = self._rules.before(self._store, by_key(ops))
-        made = self._store.commit(ops)
-        assert made is not None
-        return told(made)
+        found = self._rules.broken(self._store, by_key(ops))
+        assert self._store.commit(ops) is not None
+        return found
 
 
 @pytest.fixture

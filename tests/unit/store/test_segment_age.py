@@ -214,9 +214,7 @@ def test_retention_keeps_what_damage_hides_from_the_queues(
     Its queue would never go on: the records after the damage have no entries yet.
     """
     root = tmp_path / "s"
-    with Store(
-        root, segment_size=SEGMENT, until_confirmed=until_confirmed
-    ) as store:
+    with Store(root, segment_size=SEGMENT, until_confirmed=until_confirmed) as store:
         fill(store.log, 2000)
         store.log.sync()
         store.log.writer.log.confirm(store.log.ends.published_end)
