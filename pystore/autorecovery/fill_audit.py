@@ -120,7 +120,9 @@ class FillAudit:
         for base in plan.bases:
             key = SegmentKey(one.cluster, one.name, base)
             if key in self._picture.dead:
+                # It goes in from the top: what is below would wait for this one.
                 self.blocked[replica] = f"no copy of segment {base} is good"
+                break
             if self._picture.has(key, broker.broker_id, fact):
                 continue
             if (replica, base) in self._offered:

@@ -69,6 +69,14 @@ class Copies:
         """
         return {name for name, one in self._good if one == base}
 
+    def has_last(self, name: str) -> bool:
+        """
+        Whether a broker has the last good copy of a segment.
+        """
+        return any(
+            self.good_of(base) == {name} for one, base in self._good if one == name
+        )
+
     def rot(self, place: _Place, draw: Random) -> None:
         """
         A bit of a record is another one. That the zeros after the last one were zeros

@@ -225,10 +225,11 @@ def process_is_killed_between_two_steps(around: RecoverySurroundings) -> Task:
 
 def old_segments_are_deleted(around: RecoverySurroundings) -> Task:
     """
-    By the retention of one broker.
+    By the retention of one broker; segments without any good copy are told as text.
     """
     broker = around.broker()
-    if broker.process is not None and broker.is_up:
+    is_last = around.copies.has_last(broker.name)
+    if broker.process is not None and broker.is_up and not is_last:
         around.copies.retained.add(broker.name)
         broker.process.deliver("retain")
     yield 0
@@ -240,13 +241,7 @@ def slave_begins_late(around: RecoverySurroundings) -> Task:
     filled; an operator removes the old id.
     """
     broker = around.slave()
-    copies = around.copies
-    is_needed = any(
-        not copies.good_of(base) - {broker.name}
-        for base in copies.right
-        if broker.name in copies.good_of(base)
-    )
-    if is_needed or not around.is_spare(broker):
+    if around.copies.has_last(broker.name) or not around.is_spare(broker):
         return
     yield from begin_late(around, broker.name)
 

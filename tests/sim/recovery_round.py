@@ -29,6 +29,7 @@ from sim.final_log import final_of
 from sim.queue_offsets import queue_violations
 from sim.world import FOLDER, MS, SECOND, Task, World
 
+from pystore.autorecovery.mark import Reason
 from pystore.autorecovery.segment_key import SegmentKey
 from pystore.ha.insync.ack import Ack
 
@@ -189,20 +190,33 @@ class RecoveryRound:
             self._restart_ended()
             found = self.copies.look()
             assert not found, f"in the end: {found}"
-            marks, dead = self.around.queue.list(), self.around.queue.dead()
+            dead = self.around.queue.dead()
+            marks = self._marks(max((key.start for key in dead), default=0))
             self._replace_ill({key.start for key in dead})
             missing = [
                 (name, base)
                 for name, base in self._missing()
+                # One that is filled waits for it, and lacks what is below, too.
                 if SegmentKey("DefaultCluster", "b", base) not in dead
             ]
             if not missing and not marks and self.brokers.is_complete():
                 self.counts["dead"] += len(dead)
                 return
             assert self.world.now_ns < end_ns, (
-                f"I6: not repaired {missing}, marked {list(marks)}, dead {dead}, "
+                f"I6: not repaired {missing}, marked {marks}, dead {dead}, "
                 f"{self._standing()}"
             )
+
+    def _marks(self, dead: int) -> list[SegmentKey]:
+        """
+        Returns what is marked, but for fills that wait for a dead segment above.
+        """
+        return [
+            key
+            for key, mark in self.around.queue.list().items()
+            if key.start >= dead
+            or any(one.reason is not Reason.FILL for one in mark.missing.values())
+        ]
 
     def _replace_ill(self, dead: set[int]) -> None:
         """

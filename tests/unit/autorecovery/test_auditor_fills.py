@@ -97,6 +97,26 @@ def test_the_size_of_the_window_of_a_fill_is_a_setting(
     assert 1 == one.auditor.numbers["fill_segments"]
 
 
+def test_nothing_is_offered_below_a_dead_segment(
+    one: WatchedAuditor, cluster: ToldCluster
+) -> None:
+    """A log is filled from the top: what is below would wait in a slot for it."""
+    filled_from(cluster, 9)
+    one.turns(3)
+    slot = one.queue.slot("w/0", lambda: 0.0)
+    while (claim := one.queue.take(slot)) is not None:
+        if claim.key == key_of(8):
+            assert one.queue.bury(claim, "no copy is good")
+        else:
+            assert one.queue.done(claim)
+    one.turns(60)
+    assert [] == offered(one)
+    assert one.queue.revive(key_of(8))
+    one.turns(60)
+
+    assert [5, 6, 7, 8] == offered(one)
+
+
 def test_a_replica_that_is_short_by_its_own_retention_is_shown_and_not_filled(
     wall: Clock, cluster: ToldCluster
 ) -> None:
