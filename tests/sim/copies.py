@@ -45,6 +45,8 @@ class Copies:
         self._brokers = brokers
         self._known = known
         self._good: set[_Place] = set()
+        # The begin of the log of the last known master.
+        self._floor = 0
 
     # -- what is done to them ------------------------------------------------------
 
@@ -108,6 +110,7 @@ class Copies:
         """
         A broker lost its store.
         """
+        self.retained.discard(name)
         self._good = {one for one in self._good if one[0] != name}
         self.damaged = {one for one in self.damaged if one[0] != name}
 
@@ -189,8 +192,11 @@ class Copies:
                     and place not in self.damaged
                 ):
                     yield f"I4: {name} tells that it has {base}, and has not: {now}"
-            if now["role"] == "master" and now["isFilling"]:
-                yield f"I4: {name} leads, and is filling: {now}"
+            if now["role"] != "master":
+                continue
+            if now["isFilling"] and now["minOffset"] > self._floor:
+                yield f"I4: {name} leads, and lacks what begins at {self._floor}: {now}"
+            self._floor = now["minOffset"]
 
     def missing(self, floor: int) -> list[_Place]:
         """

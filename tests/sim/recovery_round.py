@@ -193,12 +193,7 @@ class RecoveryRound:
             dead = self.around.queue.dead()
             marks = self._marks(max((key.start for key in dead), default=0))
             self._replace_ill({key.start for key in dead})
-            missing = [
-                (name, base)
-                for name, base in self._missing()
-                # One that is filled waits for it, and lacks what is below, too.
-                if SegmentKey("DefaultCluster", "b", base) not in dead
-            ]
+            missing = self._missing({key.start for key in dead})
             if not missing and not marks and self.brokers.is_complete():
                 self.counts["dead"] += len(dead)
                 return
@@ -238,26 +233,27 @@ class RecoveryRound:
             for name, now in sorted(self.clients.known.items())
         )
 
-    def _missing(self) -> list[tuple[str, int]]:
-        masters = self.clients.masters()
+    def _missing(self, dead: set[int]) -> list[tuple[str, int]]:
+        """
+        Returns the copies that are not good and should be; those of dead segments are
+        not, and one that is filled waits for them with all below.
+        """
+        masters, known = self.clients.masters(), self.clients.known
         if not masters:
             return [("no master", 0)]
-        floor = self.clients.known[masters[0].name]["minOffset"]
-        # The next segment of one that is filled, which may have no good copy.
-        filling = [
-            (name, now["minOffset"] - SEGMENT)
-            for name, now in self.clients.known.items()
-            if now["isFilling"]
-        ]
-        begins = {
-            name: now["minOffset"] or 0 for name, now in self.clients.known.items()
-        }
-        return filling + [
-            (name, base)
-            for name, base in self.copies.missing(floor)
-            # Its own retention may have deleted it.
-            if name not in self.copies.retained or base >= begins.get(name, 0)
-        ]
+        floor = known[masters[0].name]["minOffset"]
+        found = set(self.copies.missing(floor))
+        for name, now in known.items():
+            begin = now["minOffset"] or 0
+            # The floor may have risen above its begin.
+            is_filling = now["isFilling"] and begin > floor
+            below = {one for one in found if one[0] == name and one[1] < begin}
+            if is_filling and begin - SEGMENT not in dead:
+                found.add((name, begin - SEGMENT))
+            elif is_filling or name in self.copies.retained:
+                # Its own retention may have deleted them.
+                found -= below
+        return sorted(one for one in found if one[1] not in dead)
 
     def _judge(self) -> list[str]:
         brokers, world = self.brokers, self.world

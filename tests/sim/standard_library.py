@@ -7,6 +7,7 @@ process has a kernel, everything is as without it, but for one thread alone.
 
 from __future__ import annotations
 
+import importlib
 import os
 import queue
 import random
@@ -143,6 +144,19 @@ def _statvfs(
     return os.statvfs_result((4096, 4096, 1 << 20, 1 << 19, 1 << 19, 9, 9, 9, 0, 255))
 
 
+class _Threads(dict[threading.Thread, None]):
+    """
+    The threads of an executor in the order of their starts, in which it waits for their
+    ends: that of a set is of their addresses, another one in each run.
+    """
+
+    def add(self, thread: threading.Thread) -> None:
+        """
+        As of a set.
+        """
+        self[thread] = None
+
+
 def install() -> None:
     """
     Replaces them in this program, for good.
@@ -170,3 +184,7 @@ def install() -> None:
         for name, value in names.items():
             assert hasattr(owner, name), f"{owner} has no {name} in this Python"
             setattr(owner, name, value)
+    # It makes a lock when it is imported, which has to be a virtual one. A name of the
+    # module hides the built-in one, which it uses for its threads alone.
+    executors = importlib.import_module("concurrent.futures.thread")
+    vars(executors)["set"] = _Threads
