@@ -5,6 +5,7 @@ One stranger: a process that sends to each port of a set, and counts what it hea
 from __future__ import annotations
 
 import random
+import re
 import socket
 import ssl
 import struct
@@ -30,7 +31,7 @@ from pystore.segments.peer_protocol import (
     decode_message,
 )
 
-__all__ = ["HEARD", "SENT", "SetPorts", "send_inputs"]
+__all__ = ["ALERT", "HEARD", "SENT", "SetPorts", "send_inputs"]
 
 HEARD = (
     "the challenge of a request",
@@ -42,12 +43,16 @@ HEARD = (
 )
 """All that a stranger may hear, and does hear in some seconds."""
 
+ALERT = "an alert of TLS"
+"""What a stranger may hear besides, if its plain bytes begin as TLS does."""
+
 SENT = ("connections", "inputs")
 """What a stranger counts beside."""
 
 _ANSWER_S = 0.05
 _INPUTS_MAX = 30
 _READ_BYTES = 1 << 16
+_ALERT_RECORD = re.compile(rb"\x15\x03[\x00-\x04]\x00\x02[\x01\x02].", re.DOTALL)
 _REFUSAL = "the request is refused"
 
 
@@ -106,7 +111,10 @@ def send_inputs(
             continue
         found["connections"] += 1
         found["inputs"] += len(sent)
-        found.update(_TOLD[kind](data))
+        if is_plain and _ALERT_RECORD.fullmatch(data):
+            found[ALERT] += 1
+        else:
+            found.update(_TOLD[kind](data))
     heard.put(found)
 
 

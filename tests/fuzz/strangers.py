@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from fuzz.stranger import HEARD, SENT, SetPorts, send_inputs  # noqa: E402
+from fuzz.stranger import ALERT, HEARD, SENT, SetPorts, send_inputs  # noqa: E402
 from fuzz.stranger_inputs import Knowledge  # noqa: E402
 from lib.broker_process import until  # noqa: E402
 from lib.command_line import run  # noqa: E402
@@ -233,7 +233,9 @@ def _send_all(
 def _violations(
     heard: Counter[str], before: dict[str, Any], after: dict[str, Any], writer: Writer
 ) -> list[str]:
-    found = [f"a stranger heard: {what}" for what in heard.keys() - {*HEARD, *SENT}]
+    found = [
+        f"a stranger heard: {what}" for what in heard.keys() - {*HEARD, *SENT, ALERT}
+    ]
     found += [f"no stranger heard: {what}" for what in HEARD if not heard[what]]
     found += [
         f"{name} changed: from {before[name]} to {after[name]}"
