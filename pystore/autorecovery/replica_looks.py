@@ -62,6 +62,8 @@ class _Followed:
         address: of its remoting port.
         has_returned: to be told with its next answer.
         is_queued: it waits for its turn, or is being asked.
+        is_asked_again: a check began while it was being asked: that answer may be of
+            before the check.
         failures: looks in a row without a definite answer.
         stat: the last answer of this process.
     """
@@ -70,6 +72,7 @@ class _Followed:
     address: str
     has_returned: bool
     is_queued: bool = False
+    is_asked_again: bool = False
     failures: int = 0
     stat: ReplicaStat | None = None
 
@@ -174,12 +177,15 @@ class ReplicaLooks:
 
     def begin_check(self) -> None:
         """
-        Looks at all replicas.
+        Looks at all replicas, each at or after this moment.
         """
         self.is_checking = True
         self._left = set(self._followed)
         for key, one in self._followed.items():
             self._queue(key, one, is_urgent=False)
+        for key, *_ in self._asked:
+            if key in self._followed:
+                self._followed[key].is_asked_again = True
 
     def end_check(self) -> None:
         """
@@ -187,6 +193,8 @@ class ReplicaLooks:
         """
         self.is_checking = False
         self._left.clear()
+        for one in self._followed.values():
+            one.is_asked_again = False
         for key in self._others:
             if key in self._followed:
                 self._followed[key].is_queued = False
@@ -254,13 +262,18 @@ class ReplicaLooks:
             self.unknown += 1
             rest_ms = min(_REST_MS << min(one.failures, 16), _REST_MAX_MS)
             one.failures += 1
+            one.is_asked_again = False
             heappush(self._resting, (now_ms + rest_ms, key))
             return None
         except PystoreError as error:
             # It refuses, as one of an earlier version does: that is an answer, too.
             stat, problem = None, str(error)
         one.is_queued, one.failures, one.stat = False, 0, stat
-        self._left.discard(key)
+        if one.is_asked_again:
+            one.is_asked_again = False
+            self._queue(key, one, is_urgent=False)
+        else:
+            self._left.discard(key)
         answer = LookAnswer(key, stat, one.has_returned, problem)
         one.has_returned = False
         return answer

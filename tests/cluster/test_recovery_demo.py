@@ -39,6 +39,7 @@ def running(folder: Path) -> Iterator[str]:
                 yield words
 
 
+@pytest.mark.slow
 def test_all_stories_come_true_and_nothing_acknowledged_is_missing(
     tmp_path: Path,
 ) -> None:

@@ -69,6 +69,25 @@ def test_a_turn_does_not_wait_for_answers(
     assert [] == looks.answers(0)
 
 
+def test_an_answer_that_was_asked_for_before_a_check_does_not_count_for_it(
+    slow: SlowCluster, pool: ThreadPoolExecutor
+) -> None:
+    """A file may have vanished since: an operator who asks for a check learns of it."""
+    looks = ReplicaLooks(slow, pool)
+    looks.follow(slow.all_sets())
+    looks.begin_check()
+    looks.ask(0)
+    looks.begin_check()
+    slow.gate.set()
+    assert [1, 2, 3] == answered(looks)
+    assert (3, False) == (looks.left, looks.is_finished)
+    looks.ask(0)
+
+    assert [1, 2, 3] == answered(looks)
+    assert looks.is_finished
+    assert 6 == len(slow.asked)
+
+
 def test_an_answer_of_a_process_that_is_gone_does_not_count(
     slow: SlowCluster, pool: ThreadPoolExecutor
 ) -> None:
