@@ -60,7 +60,7 @@ soak: .venv/core .venv/connect .venv/notebook .venv/bench ## the crash tests wit
 	DAMAGE_CASES=50000 $(PYTEST) -n 2 tests/damage
 	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 LOST_LOCK_ROUNDS=200 $(PYTEST) tests/crash
 	PS_INTERRUPTS=10000 $(PYTEST) tests/unit/store/test_shield.py
-	$(PYTEST) -m slow tests/interop
+	$(PYTEST) -m slow tests/interop tests/cluster
 	$(BIN)/python tests/chaos/run.py --rounds 40
 	$(BIN)/python tests/chaos/run.py --rounds 24 --recovery
 	$(BIN)/python tests/fuzz/strangers.py --seconds 14400 --processor-seconds 3600
