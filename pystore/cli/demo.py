@@ -221,6 +221,9 @@ class _DemoRun:
         self._parts = parts
         self._as_json = as_json
         self._into = into
+        if into is not None:
+            # A report that cannot be written is refused now, and not in the end.
+            into.mkdir(parents=True, exist_ok=True)
         self._is_temporary = directory is None
         self._folder = _place(directory, parts)
         self._settings = DemoSettings(self._folder / _STORE, repeat)

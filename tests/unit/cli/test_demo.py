@@ -89,6 +89,22 @@ def test_both_parts_are_played_one_after_the_other(tmp_path: Path) -> None:
     assert [] == os.listdir(tmp_path / "d")
 
 
+@pytest.mark.parametrize("which", [(), ("--recovery",)])
+def test_a_report_that_cannot_be_written_is_refused_before_the_demo_begins(
+    tmp_path: Path, which: tuple[str, ...]
+) -> None:
+    """
+    The picture would be missing after some minutes.
+    """
+    into = tmp_path / "file" / "out"
+    into.parent.touch()
+    result = run("demo", *which, "--report", into, *at(tmp_path / "d"))
+
+    assert 3 == result.exit_code
+    assert f"{into}: Not a directory" in result.stderr
+    assert not (tmp_path / "d").exists()
+
+
 def test_several_controllers_need_zookeeper(tmp_path: Path) -> None:
     """
     Wrong usage, before anything is started.
