@@ -8,6 +8,7 @@ that holds a segment; the other one takes it.
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from lib.remoting.zookeeper_server import ZookeeperServer, free_ports, missing
 from recovery_claim_child import opened
 from table import Table
 
+from pystore.autorecovery.idle_wait import IdleWait
 from pystore.autorecovery.queue import UnderReplicationQueue
 
 ROUNDS = 5
@@ -92,6 +94,12 @@ def _workers(place: str, rounds: int) -> Iterator[float]:
     queue = UnderReplicationQueue(store, lambda: int(time.time() * 1000))
     queue.mark_many(new_marks(1), by="auditor")
     slot = queue.slot("other/0", lambda: 0.0)
+    idle = IdleWait(
+        lambda: queue.glance(slot),
+        random.random,
+        time.sleep,
+        is_local=store.reads_locally,
+    )
     for _ in range(rounds):
         child = subprocess.Popen(
             [sys.executable, _CHILD, place], stdout=subprocess.PIPE, text=True
@@ -99,6 +107,7 @@ def _workers(place: str, rounds: int) -> Iterator[float]:
         assert child.stdout is not None
         assert child.stdout.readline().strip()
         assert queue.take(slot) is None
+        time.sleep(random.random())  # it is idle, in its rhythm
         child.kill()
         child.wait()
         child.stdout.close()
@@ -106,6 +115,8 @@ def _workers(place: str, rounds: int) -> Iterator[float]:
 
         def takes() -> bool:
             claim = queue.take(slot)
+            if claim is None:
+                idle.wait()
             taken.extend([claim] if claim is not None else [])  # noqa: B023
             return bool(taken)  # noqa: B023
 

@@ -82,7 +82,12 @@ def _idle(hosts: str, root: str, seconds: float) -> float:
     try:
         queue = UnderReplicationQueue(store, _now_ms)
         slot, random = queue.slot("idle/0", Random(1).random), Random(2)
-        idle = IdleWait(store, random.random, time.sleep)
+        idle = IdleWait(
+            lambda: queue.glance(slot),
+            random.random,
+            time.sleep,
+            is_local=store.reads_locally,
+        )
         begun, begun_s = store.requests, time.monotonic()
         while (taken_s := time.monotonic() - begun_s) < seconds:
             assert queue.take(slot) is None

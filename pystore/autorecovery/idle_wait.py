@@ -1,9 +1,9 @@
 """
 How an idle worker waits: bounded, jittered, and at few requests.
 
-A new mark ends the wait at once. But in a busy cluster each claim of another worker is
-a commit, too, so a worker that looked in vain first sleeps for some seconds without a
-request; and that a holder died is no commit, so no wait is long.
+In a busy cluster each claim of another worker is a commit, and that a holder died is
+none: so a worker does not wait for commits. It sleeps, and glances now and then at what
+may give it work.
 
 Source: AR-R19; docs/autorecovery.md.
 """
@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystore.autorecovery.segment_key import SPACE
-from pystore.records.record_store import RecordStore
-
 __all__ = ["IdleWait"]
 
-_SLEEP_S = 4.0
-_WAIT_S = 8.0
+_SLEEP_S = 1.5
+_SLEEP_LOCAL_S = 0.6
+_JITTER = 0.3
+_WAIT_S = 24.0
 
 
 class IdleWait:
@@ -26,35 +25,39 @@ class IdleWait:
     The waits of one slot between two looks. One thread.
 
     Args:
-        store: of the queue.
+        glance: returns whether there may be work, at one request, such as
+            `ReplicationWorker.glance` of the slot.
         chance: returns numbers from 0 up to 1, such as `random.Random.random`.
         sleep: sleeps for seconds, or until the worker is told to stop, such as
             `threading.Event.wait`; a true result: it is.
+        is_local: a glance costs no server a request, as of
+            `RecordStore.reads_locally`.
     """
 
     def __init__(
         self,
-        store: RecordStore,
+        glance: Callable[[], bool],
         chance: Callable[[], float],
         sleep: Callable[[float], object],
+        *,
+        is_local: bool,
     ) -> None:
-        self._store = store
+        self._glance = glance
         self._chance = chance
         self._sleep = sleep
-        self._token = 0
+        self._sleep_s = _SLEEP_LOCAL_S if is_local else _SLEEP_S
 
     def wait(self) -> None:
         """
-        Blocks until there may be work, for 2 to 18 seconds, or until the worker is told
-        to stop: then for up to 6 seconds.
+        Blocks until there may be work, for at most 26 seconds, or until the worker is
+        told to stop.
 
         Raises:
-            PystoreError: as of `RecordStore.wait`.
+            PystoreError: as of ``glance``.
         """
-        if self._sleep(_SLEEP_S * self._jitter()):
-            return
-        # The token is of before the last look, so no commit since then is missed.
-        self._token = self._store.wait(self._token, _WAIT_S * self._jitter(), SPACE)
-
-    def _jitter(self) -> float:
-        return 0.5 + self._chance()
+        slept_s = 0.0
+        while slept_s < _WAIT_S:
+            pause_s = self._sleep_s * (1 + _JITTER * (self._chance() - 0.5))
+            if self._sleep(pause_s) or self._glance():
+                return
+            slept_s += pause_s

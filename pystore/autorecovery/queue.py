@@ -202,12 +202,21 @@ class UnderReplicationQueue:
             if claim is not None:
                 slot.search.hit()
                 return claim
+            slot.search.met_lock(text)
             lost += 1
             # One segment may be taken by another worker; seldom two in one look.
             if lost == _LOST and not self.is_enabled():
                 slot.is_disabled = True
                 return None
         return None
+
+    def glance(self, slot: WorkerSlot) -> bool:
+        """
+        Returns whether another `take` may find more than the last one: one request.
+        """
+        if slot.is_disabled:
+            return self.is_enabled()
+        return slot.search.glance(self._clock_ms())
 
     def _due(
         self, text: str, scanned: StoredRecord | None, now_ms: int

@@ -8,6 +8,10 @@ nothing more, or there is none, a bounded part of the queue itself is read, at
 intervals: it finds marks that rested when their page was read, or that lost their
 worker.
 
+Between two looks an idle worker glances, with one request: has the window changed, or
+has one of the locks ended that it met? A lock ends with its worker, and no commit
+tells that.
+
 Source: AR-R4, AR-R5, AR-R19; docs/autorecovery.md.
 """
 
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pystore.autorecovery.segment_key import MARKS, page_key
+from pystore.autorecovery.segment_key import LOCKS, MARKS, page_key
 from pystore.autorecovery.window import PAGE_KEYS, WindowPage, decode_page
 from pystore.errors import FormatError
 from pystore.records.record_store import RecordStore, StoredRecord
@@ -28,6 +32,8 @@ _EMPTY_MORE = 8  # places that are looked at beyond one of each page, before a r
 _FRESH_MS = 20_000  # how long a worker may not notice a new window
 _SCAN_KEYS = 16
 _SCAN_REST_MS = 60_000
+_LOCKS_MAX = 16  # that were met and are looked at again
+_GLANCES_A_PAGE = 4  # one of them is at the window, if there are locks
 
 _Candidate = tuple[str, StoredRecord | None]
 
@@ -57,6 +63,9 @@ class WorkSearch:
         self._scan_again_ms = 0
         self._is_scanned = False
         self._paused: frozenset[str] = frozenset()
+        self._locked: dict[str, None] = {}  # the next one is the first
+        self._freed: list[_Candidate] = []
+        self._glances = 0
 
     def look(
         self, now_ms: int, paused: frozenset[str] = frozenset()
@@ -75,6 +84,10 @@ class WorkSearch:
             PystoreError: the record store cannot be read.
         """
         self._paused = paused
+        while self._freed:
+            candidate = self._freed.pop()
+            if not self._is_paused(candidate[0]):
+                yield candidate
         self._notice_window(now_ms)
         for _ in range(_PLACES):
             if not self._has_place and not self._find_place(now_ms):
@@ -94,6 +107,40 @@ class WorkSearch:
         self._hits += 1
         self._misses = 0
 
+    def met_lock(self, text: str) -> None:
+        """
+        The candidate that was yielded last is probably repaired by another worker.
+        """
+        if len(self._locked) < _LOCKS_MAX:
+            self._locked[text] = None
+
+    def glance(self, now_ms: int) -> bool:
+        """
+        Returns whether the next look may find more than the last one: one request.
+
+        Args:
+            now_ms: of the queue's clock.
+
+        Raises:
+            PystoreError: the record store cannot be read.
+        """
+        self._glances += 1
+        if not self._locked or self._glances % _GLANCES_A_PAGE == 0:
+            return self._read_window(now_ms)
+        text = next(iter(self._locked))
+        del self._locked[text]
+        try:
+            if self._store.get(f"{LOCKS}{text}") is not None:
+                self._locked[text] = None
+                return False
+        except FormatError:
+            # A damaged row of LMDB: the commit that takes the segment tells more.
+            return False
+        self._freed = [(text, None)]
+        # Its worker may have had others.
+        self._scan_again_ms = 0
+        return True
+
     def _is_paused(self, text: str) -> bool:
         return text.rpartition("/")[0] in self._paused
 
@@ -102,6 +149,9 @@ class WorkSearch:
         self._empty = 0 if has_hits else self._empty + 1
         if self._is_scanned and not has_hits:
             rest_ms = _SCAN_REST_MS * (0.75 + self._chance() / 2)
+            if self._locked:
+                # Others have the work, and their ends are glanced at.
+                rest_ms *= 2
             self._scan_again_ms = now_ms + int(rest_ms)
         self._place, self._rest = self._rest, []
         self._has_place = bool(self._place)
@@ -111,15 +161,21 @@ class WorkSearch:
         """
         Reads the first page now and then: urgent segments may be published at any time.
         """
-        if self._read_ms is not None and 0 <= now_ms - self._read_ms < _FRESH_MS:
-            return
+        if self._read_ms is None or not 0 <= now_ms - self._read_ms < _FRESH_MS:
+            self._read_window(now_ms)
+
+    def _read_window(self, now_ms: int) -> bool:
+        """
+        Reads the first page; returns whether the window is another one.
+        """
         before, self._read_ms = self._first, now_ms
         self._first = self._read_page(0)
         if self._first is None or (before and before.issue == self._first.issue):
-            return
+            return False
         self._page, self._empty = None, 0
         self._place, self._rest, self._has_place = [], [], False
         self._hits = self._misses = 0
+        return True
 
     def _find_place(self, now_ms: int) -> bool:
         """
@@ -164,7 +220,7 @@ class WorkSearch:
 
     def _scan(self, now_ms: int) -> bool:
         # After a jump of the clock back the time is of no use.
-        if now_ms < self._scan_again_ms <= now_ms + 2 * _SCAN_REST_MS:
+        if now_ms < self._scan_again_ms <= now_ms + 3 * _SCAN_REST_MS:
             return False
         found = self._store.scan(MARKS, self._after, _SCAN_KEYS)
         if not found and self._after:

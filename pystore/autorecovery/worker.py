@@ -164,6 +164,15 @@ class ReplicationWorker:
             one.status.note(f"waits for the record store: {error}")
             return WorkerTurn(_RETRY_MS)
 
+    def glance(self, number: int) -> bool:
+        """
+        Returns whether a slot that found nothing may find something now: one request.
+
+        Raises:
+            PystoreError: of the record store.
+        """
+        return self._queue.glance(self._turnings[number].slot)
+
     def end(self, number: int) -> None:
         """
         Ends what a slot has in work: stops its jobs, and gives its segment back.

@@ -124,7 +124,7 @@ class WorkerThreads:
             for number in range(worker.slots):
                 thread = threading.Thread(
                     target=self._run_slot,
-                    args=(worker, store, number, over),
+                    args=(worker, number, over, store.reads_locally),
                     name=f"pystore-recovery-{number}",
                     daemon=True,
                 )
@@ -135,7 +135,7 @@ class WorkerThreads:
         finally:
             over.set()
             for thread in threads:
-                # One that waits for a commit ends with the store.
+                # One that waits for the record store ends with it.
                 thread.join(_JOIN_S)
             store.close()
             for thread in threads:
@@ -144,11 +144,13 @@ class WorkerThreads:
     def _run_slot(
         self,
         worker: ReplicationWorker,
-        store: RecordStore,
         number: int,
         over: threading.Event,
+        is_local: bool,
     ) -> None:
-        idle = IdleWait(store, random.random, over.wait)
+        idle = IdleWait(
+            lambda: worker.glance(number), random.random, over.wait, is_local=is_local
+        )
         try:
             while not over.is_set():
                 self._turn(worker, number, idle, over)

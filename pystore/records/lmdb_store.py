@@ -45,6 +45,8 @@ class LmdbStore:
         clock_ns: the clock of send times.
     """
 
+    reads_locally = True
+
     def __init__(
         self,
         path: str | os.PathLike[str],

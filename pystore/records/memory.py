@@ -93,6 +93,8 @@ class MemoryStore:
         length_ns: of its terms.
     """
 
+    reads_locally = True
+
     def __init__(
         self,
         space: MemorySpace | None = None,

@@ -80,7 +80,17 @@ class RecordStore(Protocol):
         SessionLostError: its holds and terms may belong to another store; close it.
         UnavailableError: the store is unreachable; nothing was changed.
         StorageError: the operating system refused; nothing was changed.
+
+    Attributes:
+        reads_locally: a read costs no server a request, so it may be frequent.
     """
+
+    @property
+    def reads_locally(self) -> bool:
+        """
+        As said above.
+        """
+        ...
 
     def get(self, key: str) -> StoredRecord | None:
         """

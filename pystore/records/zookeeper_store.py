@@ -100,6 +100,8 @@ class ZookeeperStore:
         UnavailableError: no server answers in time, or the user lacks rights.
     """
 
+    reads_locally = False
+
     def __init__(
         self,
         hosts: str,

@@ -89,6 +89,8 @@ class RecordSession:
         session_ms: the servers end it when they heard nothing for so long.
     """
 
+    reads_locally = False
+
     def __init__(
         self, kernel: Kernel, answers: Answers, number: int, session_ms: int
     ) -> None:

@@ -38,6 +38,7 @@ class CrashingStore:
 
     def __init__(self, store: RecordStore, called: Callable[[], None]) -> None:
         self._store, self._called = store, called
+        self.reads_locally = store.reads_locally
 
     def get(self, key: str) -> StoredRecord | None:
         """

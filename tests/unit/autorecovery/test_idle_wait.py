@@ -6,71 +6,58 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from pystore.autorecovery.idle_wait import IdleWait
-from pystore.records.memory import MemorySpace, MemoryStore
-from pystore.records.ops import Put
 
 
-class Waits(MemoryStore):
+@pytest.mark.parametrize(
+    ("is_local", "least", "most"), [(False, 1.275, 1.725), (True, 0.51, 0.69)]
+)
+def test_a_wait_is_bounded_and_its_glances_are_irregular(
+    *, is_local: bool, least: float, most: float
+) -> None:
     """
-    A store that notes its waits and does not wait.
-    """
-
-    def __init__(self, space: MemorySpace) -> None:
-        super().__init__(space)
-        self.asked: list[tuple[float, str]] = []
-        self.ended: list[bool] = []
-
-    def wait(self, token: int, timeout_s: float, space: str = "") -> int:
-        """
-        Noted.
-        """
-        self.asked.append((timeout_s, space))
-        after = super().wait(token, 0, space)
-        self.ended.append(after != token)
-        return after
-
-
-def test_a_wait_is_bounded_and_different_each_time() -> None:
-    """
-    A holder that died is no commit, and workers do not look all at once.
+    Workers do not ask all at once. One that asks a server asks less often.
     """
     slept: list[float] = []
-    store = Waits(MemorySpace())
-    idle = IdleWait(store, Random(3).random, slept.append)
-    for _ in range(200):
+    ends: list[float] = []
+    idle = IdleWait(lambda: False, Random(3).random, slept.append, is_local=is_local)
+    for _ in range(50):
+        before = len(slept)
         idle.wait()
+        ends.append(sum(slept[before:]))
 
-    waited = [seconds for seconds, _ in store.asked]
-    assert {"recovery"} == {space for _, space in store.asked}
-    assert 2 <= min(slept) < 2.5
-    assert 5.5 < max(slept) <= 6
-    assert 4 <= min(waited) < 4.5
-    assert 11.5 < max(waited) <= 12
-    assert 200 == len(set(slept))
+    assert least <= min(slept) < least + 0.02
+    assert most - 0.02 < max(slept) <= most
+    assert len(slept) == len(set(slept))
+    assert 24 <= min(ends) <= max(ends) < 26
 
 
-def test_a_commit_before_the_wait_ends_it_and_one_elsewhere_does_not() -> None:
+def test_what_a_glance_finds_ends_the_wait() -> None:
     """
-    Also one that came during the look or the sleep.
+    At once.
     """
-    store = Waits(MemorySpace())
-    other = MemoryStore(store.space)
-    keys = iter(["recovery/ur/a", "controller/proof", "recovery/ur/b"])
-    idle = IdleWait(
-        store, Random(3).random, lambda _: not other.commit([Put(next(keys), b"")])
-    )
-    for _ in range(3):
-        idle.wait()
+    slept: list[float] = []
+    glances = iter([False, False, True])
+    IdleWait(
+        lambda: next(glances), Random(3).random, slept.append, is_local=True
+    ).wait()
 
-    assert [True, False, True] == store.ended
+    assert 3 == len(slept)
+    assert [] == list(glances)
 
 
 def test_a_worker_that_is_told_to_stop_does_not_wait() -> None:
     """
     Its sleep ends, and it asks the record store nothing.
     """
-    store = Waits(MemorySpace())
-    IdleWait(store, Random(3).random, lambda _: True).wait()
+    asked: list[int] = []
 
-    assert [] == store.asked
+    def glance() -> bool:
+        asked.append(1)
+        return False
+
+    IdleWait(glance, Random(3).random, lambda _: True, is_local=True).wait()
+
+    assert [] == asked

@@ -142,7 +142,12 @@ def test_an_idle_worker_asks_less_than_twice_a_second(
         clock.now_ms += int(1000 * seconds)
         other.kick("others")
 
-    idle = IdleWait(store, Random(2).random, sleep)
+    idle = IdleWait(
+        lambda: queue.glance(slot),
+        Random(2).random,
+        sleep,
+        is_local=store.reads_locally,
+    )
     begun = store.requests
     for _ in range(100):
         assert queue.take(slot) is None

@@ -12,7 +12,7 @@ from lib.autorecovery.marks import a_mark, segment
 
 from pystore.autorecovery.mark import encode_mark
 from pystore.autorecovery.search import WorkSearch
-from pystore.autorecovery.segment_key import MARKS, page_key
+from pystore.autorecovery.segment_key import LOCKS, MARKS, page_key
 from pystore.autorecovery.window import PAGE_KEYS, encode_page, pages_of
 from pystore.records.memory import MemoryStore
 from pystore.records.ops import Delete, Put
@@ -210,6 +210,70 @@ def test_an_empty_queue_is_scanned_at_intervals() -> None:
     assert 8 <= store.calls.count(MARKS) <= 14
     store.mark(range(1))
     assert taken(search, now_ms - 3_600_000, bool)
+
+
+def test_a_lock_that_was_met_and_has_ended_is_found_by_a_glance() -> None:
+    """
+    One request, and another segment is scanned then, too; the window is looked at in
+    between.
+    """
+    store = Counted()
+    store.mark(range(2))
+    search = WorkSearch(store, Random(7).random)
+    locked = {segment(n).text for n in range(2)}
+    for text in locked:
+        assert store.commit([Put(f"{LOCKS}{text}", b"")])
+    for text, _ in search.look(0):
+        search.met_lock(text)
+    store.calls.clear()
+    found = [search.glance(0) for _ in range(4)]
+    assert [False] * 4 == found
+    assert {page_key(0), *(f"{LOCKS}{text}" for text in locked)} == set(store.calls)
+    assert 4 == len(store.calls)
+
+    for text in locked:
+        assert store.commit([Delete(f"{LOCKS}{text}")])
+    assert search.glance(0)
+    store.calls.clear()
+    free = taken(search, 0, locked.__contains__)
+    assert free in locked
+    assert [] == store.calls
+    assert taken(search, 0, (locked - {free}).__contains__)
+
+
+def test_a_glance_finds_a_new_window() -> None:
+    """
+    Also one that is published before the worker would look for it.
+    """
+    store = Counted()
+    store.publish([], 0, 1)
+    search = WorkSearch(store, Random(11).random)
+    assert not taken(search, 0, bool)
+    assert not search.glance(1)
+    store.publish(TEXTS[:1], 1, 2)
+
+    assert search.glance(2)
+    assert TEXTS[0] == taken(search, 3, bool)
+
+
+def test_few_locks_are_remembered() -> None:
+    """
+    However many were met; a set that is paused now yields none of them.
+    """
+    store = Counted()
+    search = WorkSearch(store, Random(12).random)
+    for text in TEXTS[:100]:
+        search.met_lock(text)
+    seen = set()
+    for _ in range(400):
+        if search.glance(0):
+            seen |= {text for text, _ in search.look(0, frozenset())}
+    assert set(TEXTS[:16]) == seen
+
+    search.met_lock(TEXTS[0])
+    assert search.glance(0)
+    paused = frozenset({TEXTS[0].rpartition("/")[0]})
+    assert [] == list(search.look(0, paused))
 
 
 def test_a_damaged_page_is_no_page() -> None:
