@@ -117,10 +117,11 @@ class _Hosts:
 
 
 @contextmanager
-def _hosts(folder: Path) -> Iterator[_Hosts]:
+def _hosts(folder: Path, *, is_filled: bool = True) -> Iterator[_Hosts]:
     with ExitStack() as stack:
         found = _Hosts(folder, stack)
-        fill(found.hosts["one"], _FILLED)
+        if is_filled:
+            fill(found.hosts["one"], _FILLED)
         yield found
 
 
@@ -179,6 +180,29 @@ def test_a_host_is_emptied_while_it_serves_by_one_command(tmp_path: Path) -> Non
         assert 0 == one.stop()
         again = ("recovery", "decommission", *where, "--records", found.records)
         until(lambda: "no set knows it any more" in run(*again).output)
+        assert 0 == daemon.stop()
+        found.check_equal("two", "three", "spare")
+
+
+def test_a_host_with_a_set_without_records_is_emptied(tmp_path: Path) -> None:
+    """AR-R23: there is nothing to fill; the set takes records afterwards."""
+    with _hosts(tmp_path, is_filled=False) as found:
+        daemon = found.recovery()
+        one, spare = found.hosts["one"], found.hosts["spare"]
+        where = ("-a", found.controller.address, one.address)
+        until(lambda: 0 == run("recovery", "may-stop", *where).exit_code)
+        plan = f"c/b/1 goes to {spare.address}: "
+        assert plan in found.ask("decommission", *where, "--drain")
+        until(lambda: found.members() == found.in_sync() == [2, 3, 4], _DONE_S)
+        until(lambda: one.roles() == {}, _DONE_S)
+        assert {"b"} == spare.roles().keys()
+        assert 0 == one.stop()
+        again = ("recovery", "decommission", *where, "--records", found.records)
+        until(lambda: "no set knows it any more" in run(*again).output)
+        hosts = [found.hosts[name] for name in ("two", "three", "spare")]
+        with HostedTraffic(hosts) as traffic:
+            traffic.await_more(50)
+            traffic.end()
         assert 0 == daemon.stop()
         found.check_equal("two", "three", "spare")
 
