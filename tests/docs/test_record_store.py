@@ -32,9 +32,12 @@ def test_each_trap_names_an_existing_test() -> None:
 
 def test_the_page_lists_the_six_operations() -> None:
     """
-    Those of the interface, and no other.
+    Those of the interface, and no other; its attribute comes after them.
     """
     table = PAGE.split("## Six operations")[1].split("\n\n")[1]
-    operations = {name for name in vars(RecordStore) if not name.startswith("_")}
+    public = {name: it for name, it in vars(RecordStore).items() if name[0] != "_"}
+    operations = {name for name, it in public.items() if callable(it)}
+    assert {"reads_locally"} == public.keys() - operations
+    assert "`reads_locally`" in PAGE
 
     assert operations == set(re.findall(r"^\| `(\w+)\(", table, re.M))
