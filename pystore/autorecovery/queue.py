@@ -193,8 +193,11 @@ class UnderReplicationQueue:
         if pauses.stops_repair:
             return None
         for text, scanned in slot.search.look(now_ms, pauses.set_texts):
-            seen = self._due(text, scanned, now_ms)
+            seen = self._marked(text, scanned)
             if seen is None:
+                continue
+            if (until_ms := seen[1].not_before_ms) > now_ms:
+                slot.search.met_rest(text, until_ms)
                 continue
             claim = begin_claim(
                 self._store, *seen, worker=slot.name, nonce=slot.nonce()
@@ -218,11 +221,11 @@ class UnderReplicationQueue:
             return self.is_enabled()
         return slot.search.glance(self._clock_ms())
 
-    def _due(
-        self, text: str, scanned: StoredRecord | None, now_ms: int
+    def _marked(
+        self, text: str, scanned: StoredRecord | None
     ) -> tuple[SegmentKey, SegmentMark, int] | None:
         """
-        Returns a candidate that may be taken now, with the version of its mark.
+        Returns a candidate with its mark and the version of the mark, if it has one.
         """
         try:
             key = SegmentKey.parse(text)
@@ -233,7 +236,7 @@ class UnderReplicationQueue:
         except FormatError:
             # The summary tells it; other segments can be repaired.
             return None
-        return (key, mark, found.version) if mark.not_before_ms <= now_ms else None
+        return key, mark, found.version
 
     def done(self, claim: Claim) -> bool:
         """

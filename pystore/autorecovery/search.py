@@ -33,6 +33,7 @@ _FRESH_MS = 20_000  # how long a worker may not notice a new window
 _SCAN_KEYS = 16
 _SCAN_REST_MS = 60_000
 _LOCKS_MAX = 16  # that were met and are looked at again
+_RESTS_MAX = 16  # of segments that were met while they rested
 _GLANCES_A_PAGE = 4  # one of them is at the window, if there are locks
 
 _Candidate = tuple[str, StoredRecord | None]
@@ -64,6 +65,7 @@ class WorkSearch:
         self._is_scanned = False
         self._paused: frozenset[str] = frozenset()
         self._locked: dict[str, None] = {}  # the next one is the first
+        self._resting: dict[str, int] = {}  # until when
         self._freed: list[_Candidate] = []
         self._glances = 0
 
@@ -114,9 +116,17 @@ class WorkSearch:
         if len(self._locked) < _LOCKS_MAX:
             self._locked[text] = None
 
+    def met_rest(self, text: str, until_ms: int) -> None:
+        """
+        A segment rests, as a candidate or one that this worker could not repair yet.
+        """
+        if len(self._resting) < _RESTS_MAX:
+            self._resting[text] = until_ms
+
     def glance(self, now_ms: int) -> bool:
         """
-        Returns whether the next look may find more than the last one: one request.
+        Returns whether the next look may find more than the last one: one request at
+        most.
 
         Args:
             now_ms: of the queue's clock.
@@ -124,6 +134,12 @@ class WorkSearch:
         Raises:
             PystoreError: the record store cannot be read.
         """
+        rested = [text for text, at_ms in self._resting.items() if at_ms <= now_ms]
+        if rested:
+            for text in rested:
+                del self._resting[text]
+            self._freed += [(text, None) for text in rested]
+            return True
         self._glances += 1
         if not self._locked or self._glances % _GLANCES_A_PAGE == 0:
             return self._read_window(now_ms)
@@ -136,7 +152,7 @@ class WorkSearch:
         except FormatError:
             # A damaged row of LMDB: the commit that takes the segment tells more.
             return False
-        self._freed = [(text, None)]
+        self._freed.append((text, None))
         # Its worker may have had others.
         self._scan_again_ms = 0
         return True

@@ -55,8 +55,11 @@ __all__ = ["SILENT_MS", "SegmentRepair"]
 SILENT_MS = 15_000
 """How long a replica may give no definite answer about a job."""
 
-_STALLED_MS = 5_000  # a fill that waits for the segment above it
+_WAITED_MS = 1_000  # a fill that has its bytes waits for the segment above it
+_STALLED_MS = 5_000  # one of which its replica does not tell that
 _STUCK_MS = 600_000  # any other job without progress
+
+_ASK_AGAIN_MS = 2_000  # a silent replica may be in the set no more
 
 _EVERY_BLOCK = (Reason.ABSENT, Reason.CORRUPT, Reason.DIVERGENT)
 
@@ -128,6 +131,8 @@ class SegmentRepair:
         self._jobs: dict[int, _RepairJob] = {}
         self._orders = 0
         self._is_read_whole = False
+        self._asked_ms = now_ms()
+        self._is_outdated = False
 
     @property
     def doing(self) -> str:
@@ -154,6 +159,9 @@ class SegmentRepair:
                 return early
         else:
             self._ask_jobs()
+            if self._is_outdated:
+                self._begin_anew()
+                return None
         return None if self._jobs else self._next()
 
     def stop(self) -> None:
@@ -163,6 +171,14 @@ class SegmentRepair:
         for job in self._jobs.values():
             self._stop(job)
         self._jobs.clear()
+
+    def _begin_anew(self) -> None:
+        """
+        The set is another one than was looked at.
+        """
+        self.stop()
+        self.looks.clear()
+        self._set, self._is_outdated, self._is_read_whole = None, False, False
 
     # -- looking ---------------------------------------------------------------
 
@@ -298,7 +314,9 @@ class SegmentRepair:
                 progress = self._peers.order(replica, order)
         except UnavailableError as error:
             # A time-out alone is no end: the job may run.
-            if now_ms - job.heard_ms >= SILENT_MS:
+            if self._has_left(job, now_ms):
+                self._is_outdated = True
+            elif now_ms - job.heard_ms >= SILENT_MS:
                 self._stop(job)
                 self._ended(job, OrderProgress(OrderOutcome.FAILED, str(error)))
             return
@@ -314,9 +332,36 @@ class SegmentRepair:
         if moved != job.moved:
             job.moved, job.moved_ms = moved, now_ms
         is_fill = order.action is OrderAction.FILL and not job.look.is_next
-        if now_ms - job.moved_ms >= (_STALLED_MS if is_fill else _STUCK_MS):
+        still_ms = now_ms - job.moved_ms
+        if is_fill and progress.detail and still_ms >= _WAITED_MS:
+            # Its replica goes on as soon as it can, without a worker.
+            self._stalled(job, is_fill=True, why=progress.detail)
+        elif still_ms >= (_STALLED_MS if is_fill else _STUCK_MS):
             self._stop(job)
             self._stalled(job, is_fill=is_fill, why=progress.detail)
+
+    def _has_left(self, job: _RepairJob, now_ms: int) -> bool:
+        """
+        Whether a silent replica is in the set no more, or is another process: then its
+        job is gone, and there is nothing to wait for. The controllers are asked now and
+        then.
+        """
+        silent_ms = min(now_ms - job.heard_ms, now_ms - self._asked_ms)
+        if silent_ms < _ASK_AGAIN_MS:
+            return False
+        self._asked_ms, key = now_ms, self.claim.key
+        try:
+            found = self._controllers.one_set(key.cluster, key.set_name)
+        except PystoreError:
+            # It is not known: the job may run.
+            return False
+        brokers = found.brokers if found else ()
+        there = {one.broker_id: one.incarnation for one in brokers}
+        one = job.look.replica.broker_id
+        incarnation = there.get(one)
+        return one not in there or (
+            incarnation is not None and incarnation != job.look.incarnation
+        )
 
     def _stop(self, job: _RepairJob) -> None:
         try:

@@ -303,6 +303,9 @@ class ReplicationWorker:
                 for_ms = verdict.for_ms if verdict.kind is VerdictKind.REST else None
                 rest = SegmentRest(verdict.why, found, for_ms, verdict.is_without_copy)
                 is_ended = queue.back_off(claim, rest)
+                if for_ms is not None:
+                    until_ms = self._clock_ms() + for_ms
+                    one.slot.search.met_rest(claim.key.text, until_ms)
         self._counts.add(verdict.kind, repair.repaired_copies, repair.moved_bytes)
         if not is_ended:
             # It was marked since the claim began: the next look sees the new facts.

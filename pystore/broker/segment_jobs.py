@@ -22,7 +22,12 @@ from pystore.errors import BusyError, ClosedError, PystoreError, UnavailableErro
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.rates.host_rates import HostRates
 from pystore.segments.copy import LogCopy
-from pystore.segments.order import OrderOutcome, OrderProgress, SegmentOrder
+from pystore.segments.order import (
+    OrderAction,
+    OrderOutcome,
+    OrderProgress,
+    SegmentOrder,
+)
 from pystore.segments.order_run import JobStopped, OrderHooks, carry_out
 from pystore.segments.order_target import OpenTarget, OrderTarget
 from pystore.segments.pace import Pace
@@ -51,6 +56,7 @@ class _Job:
         stopping: set to end it.
         sources: connections that it has.
         thread: that works on it.
+        is_waiting: a fill that has its bytes waits for the segment above it.
     """
 
     order: SegmentOrder
@@ -61,6 +67,7 @@ class _Job:
     stopping: threading.Event = field(default_factory=threading.Event)
     sources: list[PeerCopy] = field(default_factory=list)
     thread: threading.Thread | None = None
+    is_waiting: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -109,7 +116,8 @@ class SegmentJobs:
     def start(self, order: SegmentOrder) -> OrderProgress:
         """
         Starts a job, or joins the one of the same claim, whose rate is changed; returns
-        how far it is.
+        how far it is. A fill also joins one of the same segment that has all bytes and
+        waits for the segment above it.
 
         Raises:
             BusyError: too many run; try again later.
@@ -118,8 +126,9 @@ class SegmentJobs:
         with self._lock:
             if self._is_closed:
                 raise ClosedError("this broker is being closed")
-            job = self._jobs.get(order.claim)
+            job = self._jobs.get(order.claim) or self._waiting(order)
             if job is not None:
+                self._jobs[order.claim] = job
                 job.pace.change(order.bytes_per_second)
                 return job.progress
             if self._is_reserved:
@@ -203,7 +212,21 @@ class SegmentJobs:
                 one.thread.join(_CLOSE_S)
 
     def _running(self) -> list[_Job]:
-        return [one for one in self._jobs.values() if one.is_running]
+        # One that other claims joined is there under several names.
+        found = {id(one): one for one in self._jobs.values() if one.is_running}
+        return list(found.values())
+
+    def _waiting(self, order: SegmentOrder) -> _Job | None:
+        """
+        Returns the fill that waits, of the same segment.
+        """
+        if order.action is not OrderAction.FILL:
+            return None
+        for one in self._jobs.values():
+            is_same = one.is_running and one.order.base == order.base
+            if is_same and one.is_waiting and not one.stopping.is_set():
+                return one
+        return None
 
     def _end(self, job: _Job) -> None:
         job.stopping.set()
@@ -295,6 +318,9 @@ class SegmentJobs:
                 raise UnavailableError(
                     "the segment above it has not come in time: order it again"
                 )
+            if not job.is_waiting:
+                self._tell(job, detail="the segment above it is not there yet")
+                job.is_waiting = True
             self._pause(job, _LOOK_S)
 
         def read(size: int) -> None:

@@ -253,7 +253,7 @@ def _mended(it: LocalReplica, order: SegmentOrder) -> OrderProgress:
         if base >= own.facts.begin:
             return OrderProgress(OrderOutcome.WHOLE)
         if base + size != own.facts.begin:
-            return _RUNNING
+            return replace(_RUNNING, detail="the segment above it is not there yet")
     elif not own.facts.has(base):
         return OrderProgress(OrderOutcome.GONE)
     with open_copies(order.sources) as sources:

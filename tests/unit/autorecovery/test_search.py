@@ -256,6 +256,23 @@ def test_a_glance_finds_a_new_window() -> None:
     assert TEXTS[0] == taken(search, 3, bool)
 
 
+def test_a_segment_that_rested_is_found_by_a_glance_without_a_request() -> None:
+    """
+    When its time is over, and not before; few are remembered.
+    """
+    store = Counted()
+    search = WorkSearch(store, Random(13).random)
+    for at, text in enumerate(TEXTS[:40]):
+        search.met_rest(text, 1000 + at)
+    assert not search.glance(999)
+    store.calls.clear()
+    assert search.glance(1005)
+    assert set(TEXTS[:6]) == {text for text, _ in search.look(1005)}
+    assert search.glance(9000)
+    assert [] == store.calls[1:]
+    assert set(TEXTS[6:16]) == {text for text, _ in search.look(9000)}
+
+
 def test_few_locks_are_remembered() -> None:
     """
     However many were met; a set that is paused now yields none of them.

@@ -233,6 +233,32 @@ class TestLooking:
         assert {KEY} == set(recovery.queue.dead())
 
 
+class TestLeaving:
+    """A replica whose process ended, or that is in the set no more."""
+
+    def test_the_job_of_another_process_is_not_waited_for(
+        self, recovery: Recovery, replicas: LocalSet
+    ) -> None:
+        """The controllers tell it; a silent process is waited for longer."""
+        recovery.mark({2: corrupt(0)})
+        replicas.replicas[2].polls = 10**6
+        for starts, most_ms in ((0, 20_000), (1, 5_000)):
+            recovery.run(lambda: recovery.worker.claim(0) is not None)
+            begun_ms = recovery.clock.now_ms
+            replicas.replicas[2].is_silent = True
+            replicas.replicas[2].starts += starts
+            recovery.run(lambda: recovery.worker.claim(0) is None)
+            taken_ms = recovery.clock.now_ms - begun_ms
+            assert most_ms // 4 < taken_ms < most_ms
+            replicas.replicas[2].is_silent = False
+            recovery.later()
+
+        replicas.replicas[2].polls = 0
+        replicas.replicas[2].jobs.clear()
+        recovery.run()
+        assert {} == recovery.queue.list()
+
+
 class TestFilling:
     """A replica that began late gets its history."""
 
@@ -258,7 +284,7 @@ class TestFilling:
         recovery.run()
         mark = recovery.queue.list()[below]
         assert (0, True) == (mark.tries, "not filled" in mark.why)
-        assert 1 == len(replicas.stopped)
+        assert [] == replicas.stopped
         recovery.mark({3: FILL})
         recovery.later()
         recovery.run()

@@ -131,9 +131,21 @@ def test_segments_are_filled_in_any_order_and_at_once(tmp_path: Path) -> None:
                 == sum(peers.progress(slave, one.claim).moved_bytes for one in orders)
             )
         )
+        wait_until(
+            lambda: all(peers.progress(slave, it.claim).detail for it in orders[:-1])
+        )
         assert begin == peers.stat(slave).begin
+        # Another worker's order joins the job that waits, with all that it has.
+        others = [replace(one, claim=f"other {one.claim}") for one in orders[:-1]]
+        for order in others:
+            joined = peers.order(slave, order)
+            assert (OrderOutcome.RUNNING, SEGMENT) == (
+                joined.outcome,
+                joined.moved_bytes,
+            )
+            assert "the segment above it is not there yet" == joined.detail
         assert OrderOutcome.REPAIRED is ended(peers, slave, orders[-1]).outcome
-        for order in orders:
+        for order in orders + others:
             assert OrderOutcome.REPAIRED is ended(peers, slave, order).outcome
         assert 0 == peers.stat(slave).begin
         assert not b.log.log().is_filling
