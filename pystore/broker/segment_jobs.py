@@ -37,6 +37,7 @@ from pystore.store.mend import forget_pulled
 __all__ = ["SegmentJobs"]
 
 _RUNNING_MAX = 64
+_WAITING_MAX = 48  # beside them: the segment that is next must not find all taken
 _JOBS_KEPT = 256
 _PULLS_AT_ONCE = 4
 _LOOK_S = 0.05
@@ -133,7 +134,8 @@ class SegmentJobs:
                 return job.progress
             if self._is_reserved:
                 raise BusyError("an operator repairs this store: order it later")
-            if len(self._running()) >= _RUNNING_MAX:
+            busy = sum(not one.is_waiting for one in self._running())
+            if busy >= _RUNNING_MAX:
                 raise BusyError(f"{_RUNNING_MAX} jobs run: order this one later")
             inward = self._rates.inward
             pace = Pace(order.bytes_per_second, self._now_ms, host=inward)
@@ -215,6 +217,16 @@ class SegmentJobs:
         # One that other claims joined is there under several names.
         found = {id(one): one for one in self._jobs.values() if one.is_running}
         return list(found.values())
+
+    def _may_wait(self, job: _Job) -> bool:
+        """
+        Whether a job may wait without a worker; if not, its worker ends it after a
+        while, and what it copied stays.
+        """
+        with self._lock:
+            waiting = sum(one.is_waiting for one in self._running())
+            job.is_waiting = waiting < _WAITING_MAX
+        return job.is_waiting
 
     def _waiting(self, order: SegmentOrder) -> _Job | None:
         """
@@ -318,9 +330,8 @@ class SegmentJobs:
                 raise UnavailableError(
                     "the segment above it has not come in time: order it again"
                 )
-            if not job.is_waiting:
+            if not job.is_waiting and self._may_wait(job):
                 self._tell(job, detail="the segment above it is not there yet")
-                job.is_waiting = True
             self._pause(job, _LOOK_S)
 
         def read(size: int) -> None:

@@ -162,6 +162,42 @@ def test_segments_are_filled_in_any_order_and_at_once(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_segments_that_wait_leave_room_for_the_one_that_is_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Few wait without a worker; another one counts as work until its worker ends it.
+    """
+    monkeypatch.setattr("pystore.broker.segment_jobs._RUNNING_MAX", 1)
+    monkeypatch.setattr("pystore.broker.segment_jobs._WAITING_MAX", 1)
+
+    async def main() -> None:
+        async with late(tmp_path) as (_, a, b):
+            with RemotePeers() as peers:
+                await asyncio.to_thread(steps, peers, a, b)
+
+    def steps(peers: RemotePeers, a: BrokerNode, b: BrokerNode) -> None:
+        slave, source = address_of(b), peers.stat(address_of(a)).segments_address
+        begin = peers.stat(slave).begin
+        first, second, following = (
+            ordered(FILL, at, source) for at in (0, SEGMENT, begin - SEGMENT)
+        )
+        peers.order(slave, first)
+        wait_until(lambda: peers.progress(slave, first.claim).detail)
+        peers.order(slave, second)
+        wait_until(lambda: SEGMENT == peers.progress(slave, second.claim).moved_bytes)
+        assert not peers.progress(slave, second.claim).detail
+        with pytest.raises(UnavailableError, match="1 jobs run: order this one later"):
+            peers.order(slave, following)
+        peers.stop(slave, second.claim)
+        wait_until(
+            lambda: peers.progress(slave, second.claim).outcome is OrderOutcome.FAILED
+        )
+        assert OrderOutcome.REPAIRED is ended(peers, slave, following).outcome
+
+    asyncio.run(main())
+
+
 def test_the_same_claim_is_the_same_job_and_another_one_waits_for_it(
     tmp_path: Path,
 ) -> None:
