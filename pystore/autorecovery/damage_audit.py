@@ -53,6 +53,9 @@ class DamageAudit:
         self.waiting: dict[SegmentKey, NewMark] = {}
         self.refused: dict[ReplicaKey, str] = {}
         self._returned: set[ReplicaKey] = set()
+        # Answers since the queue was read last: a segment may be dead since then.
+        self._answered: dict[ReplicaKey, ReplicaStat] = {}
+        self._reads = 0
         # Slaves whose words about a source could not be judged yet.
         self._unjudged: set[ReplicaKey] = set()
         # What a process of a slave said about a process of its source is one fact: it
@@ -66,6 +69,7 @@ class DamageAudit:
         self.waiting.clear()
         self._told.clear()
         self._unjudged.clear()
+        self._answered.clear()
 
     def begin_check(self, *, is_forced: bool) -> None:
         """
@@ -201,14 +205,16 @@ class DamageAudit:
             self.waiting[key] = NewMark(key, missing, priority_of(one, good), size)
 
     def _revive(self, answers: Iterable[LookAnswer], view: ClusterView) -> None:
-        if not self._picture.dead:
-            return
-        by_set: dict[tuple[str, str], dict[int, ReplicaStat]] = {}
         for answer in answers:
             if answer.stat is not None:
-                replica = answer.replica
-                where = by_set.setdefault((replica.cluster, replica.set_name), {})
-                where[replica.broker_id] = answer.stat
+                self._answered[answer.replica] = answer.stat
+        by_set: dict[tuple[str, str], dict[int, ReplicaStat]] = {}
+        for replica, stat in self._answered.items() if self._picture.dead else ():
+            where = by_set.setdefault((replica.cluster, replica.set_name), {})
+            where[replica.broker_id] = stat
+        if self._picture.reads != self._reads:
+            self._reads = self._picture.reads
+            self._answered.clear()
         for key, dead in list(self._picture.dead.items()):
             told = by_set.get((key.cluster, key.set_name), {})
             stats = {**self._lowered(key, view), **told}

@@ -46,6 +46,7 @@ class QueuePicture:
     Attributes:
         marks: by segment, as read last and with the own ones since.
         dead: the dead segments, as read last.
+        reads: how often the queue was read.
     """
 
     def __init__(self, queue: UnderReplicationQueue, term: AuditorTerm) -> None:
@@ -53,6 +54,7 @@ class QueuePicture:
         self._term = term
         self.marks: dict[SegmentKey, SegmentMark] = {}
         self.dead: dict[SegmentKey, DeadSegment] = {}
+        self.reads = 0
         self._read_ms: int | None = None
         self._is_stale = True
         self._published: _Order | None = None
@@ -86,6 +88,7 @@ class QueuePicture:
             return False
         self.marks, self.dead = self._queue.list(), self._queue.dead()
         self._read_ms, self._is_stale = steady_ms, False
+        self.reads += 1
         return True
 
     def facts_of(self, key: SegmentKey) -> Mapping[int, Missing]:

@@ -442,6 +442,19 @@ class TestDead:
 
         assert {} == one.queue.dead()
 
+    def test_a_copy_that_is_offered_right_after_the_burial_brings_it_back(
+        self, one: WatchedAuditor, cluster: ToldCluster, store: MemoryStore
+    ) -> None:
+        """The queue is read at intervals: the answer comes before the next read."""
+        cluster.tell(2, problems={3 * SIZE: "missing"})
+        one.turns(8)
+        self.bury(store)
+        cluster.tell(2, problems={})
+        one.queue.kick("test")
+        one.turns(12)
+
+        assert {} == one.queue.dead()
+
     def test_another_replica_that_has_it_brings_it_back(
         self, one: WatchedAuditor, cluster: ToldCluster, store: MemoryStore
     ) -> None:
