@@ -61,6 +61,7 @@ from pystore.records.record_store import RecordStore, StoredRecord
 __all__ = ["UnderReplicationQueue"]
 
 _LOST = 2
+_TOLD_MAX = 8
 
 
 class UnderReplicationQueue:
@@ -410,10 +411,26 @@ class UnderReplicationQueue:
             # The same: an answer was lost, and it is written.
             if front == mark or self._settled(ops):
                 break
+        self._put_in_front([key])
+        return True
+
+    def tell_marked(self, keys: Sequence[SegmentKey]) -> None:
+        """
+        Lets idle workers notice segments that another process than the Auditor marked,
+        by their next glance: the first 8 are put in front of the published ones. The
+        Auditor publishes all of them later, each in its place.
+
+        Args:
+            keys: of the segments, the most urgent first.
+        """
+        if keys:
+            self._put_in_front(keys[:_TOLD_MAX])
+
+    def _put_in_front(self, keys: Sequence[SegmentKey]) -> None:
         while True:
             try:
-                if put_in_front(self._store, key):
-                    return True
+                if put_in_front(self._store, *keys):
+                    return
             except UnknownOutcomeError:
                 # A hint: twice is as good.
                 continue

@@ -152,9 +152,13 @@ def next_issue(old: Iterable[StoredRecord]) -> int:
     return issue + 1
 
 
-def put_in_front(store: RecordStore, key: SegmentKey) -> bool:
+def put_in_front(store: RecordStore, *keys: SegmentKey) -> bool:
     """
-    Puts a segment in front of the published ones, where every worker begins.
+    Puts segments in front of the published ones, where every worker begins.
+
+    Args:
+        store: of the window.
+        keys: of the segments, at least one, the most urgent first.
 
     Returns:
         Whether it was done; not, if the window was published meanwhile.
@@ -166,11 +170,14 @@ def put_in_front(store: RecordStore, key: SegmentKey) -> bool:
         # A page that cannot be read is a hint less.
         with contextlib.suppress(FormatError):
             old = decode_page(found.value, where)
+    front = tuple(key.text for key in keys)
     if old is None:
-        page = WindowPage((key.text,), 1, 1, 1)
+        page = WindowPage(front, 1, len(front), 1)
     else:
-        others = tuple(one for one in old.keys if one != key.text)
-        page = replace(old, keys=(key.text, *others), spread=1, issue=old.issue + 1)
+        others = tuple(one for one in old.keys if one not in front)
+        page = replace(
+            old, keys=(*front, *others), spread=len(front), issue=old.issue + 1
+        )
     version = 0 if found is None else found.version
     ops: list[Op] = [CheckVersion(where, version), Put(where, encode_page(page))]
     return store.commit(ops) is not None

@@ -151,6 +151,8 @@ class DamageMarks:
         if is_marking:
             wanted = [one for one in marks if one.key not in over]
             told.outcomes = queue.mark_many(wanted, by=MARKED_BY)
+            if told.outcomes.keys() & {MarkOutcome.NEW, MarkOutcome.MERGED}:
+                queue.tell_marked([one.key for one in sorted(wanted, key=_urgency)])
         return told
 
     def _bad(

@@ -153,6 +153,21 @@ def test_a_segment_in_front_is_where_all_workers_begin() -> None:
     assert (1, 3) == (page.spread, page.issue)
 
 
+def test_workers_begin_among_all_segments_in_front() -> None:
+    """
+    Several at once, of which one was published before.
+    """
+    store = MemoryStore()
+    assert put_in_front(store, segment(1), segment(2))
+    assert put_in_front(store, segment(3), segment(2))
+    found = store.get(page_key(0))
+    assert found is not None
+
+    page = decode_page(found.value, found.key)
+    assert tuple(segment(number).text for number in (3, 2, 1)) == page.keys
+    assert (2, 2) == (page.spread, page.issue)
+
+
 def test_a_segment_gets_in_front_of_a_page_that_cannot_be_read() -> None:
     """
     A hint less.

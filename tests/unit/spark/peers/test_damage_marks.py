@@ -125,6 +125,28 @@ def test_a_begin_that_moved_below_the_segment_changes_nothing_for_it(
     assert {SEGMENT: {2: "CORRUPT"}} == rounds.marked()
 
 
+def test_idle_workers_notice_by_a_glance_what_a_round_marked(
+    replicas: LocalSet,
+) -> None:
+    """
+    The same round again marks nothing, and wakes none.
+    """
+    damage(replicas.replicas[2].root, "payload bit")
+    rounds = LocalRounds(replicas)
+    queue = rounds.queue
+    slot = queue.slot("w/0", lambda: 0.0)
+    assert queue.take(slot) is None
+    assert not queue.glance(slot)
+    rounds.round()
+    assert queue.glance(slot)
+    claim = queue.take(slot)
+    assert claim is not None
+    assert claim.key == SegmentKey("cluster", "set", SEGMENT)
+
+    rounds.round(1)
+    assert not queue.glance(slot)
+
+
 def test_without_a_controller_nothing_is_marked(replicas: LocalSet) -> None:
     """
     Who is in the set now is not known.
