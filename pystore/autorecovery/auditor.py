@@ -63,6 +63,7 @@ from pystore.records.record_store import RecordStore
 __all__ = ["Auditor", "AuditorTurn"]
 
 _TURN_MS = 1_000
+_SOON_MS = 100  # while a replacement goes on
 _LOCAL_MS = 500  # of a candidate whose looks cost no server a request
 _SHARE = 3  # a turn takes at most a quarter of the time
 _JUMP_MS = 2_000
@@ -211,7 +212,21 @@ class Auditor:
             # Of the record store: nothing was changed, or the same is written again.
             return AuditorTurn(_TURN_MS, f"the record store: {error}", leads=True)
         taken_ms = max(0, self._steady_ms() - begun_ms)
-        return AuditorTurn(max(_TURN_MS, _SHARE * taken_ms), waits_for, leads=True)
+        next_ms = max(self._pause_ms(), _SHARE * taken_ms)
+        return AuditorTurn(next_ms, waits_for, leads=True)
+
+    def _pause_ms(self) -> int:
+        """
+        Returns how long the next turn can wait: a loss that becomes due and a
+        replacement that goes on wait for no other turn.
+        """
+        if not self._is_enabled:
+            return _TURN_MS
+        if self._losses.is_moving:
+            return _SOON_MS
+        due_ms = self._losses.next_due_ms
+        left_ms = due_ms - self._wall_ms() if due_ms else _TURN_MS
+        return min(max(left_ms, _SOON_MS), _TURN_MS)
 
     def _load(self) -> None:
         """
@@ -426,8 +441,9 @@ class Auditor:
         """
         Marks what fills and looks found, the most urgent first.
         """
-        fills = self._fills.turn(view, self._settings, steady_ms)
+        # Answers first: what they tell of a replica that is to be filled counts now.
         damage = self._damage.turn(view, self._settings, steady_ms)
+        fills = self._fills.turn(view, self._settings, steady_ms)
         if not self._is_enabled:
             self._fills.withdraw(fills)
             self._damage.wait_for_room(damage)

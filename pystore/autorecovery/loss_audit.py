@@ -64,6 +64,14 @@ class LossReplacements(Protocol):
     Makes lost replicas anew. For the Auditor's thread; each call is bounded in time.
     """
 
+    @property
+    def is_moving(self) -> bool:
+        """
+        Whether a replacement went on at the last call or shortly before: probably it
+        can go on soon.
+        """
+        ...
+
     def replace(
         self,
         due: Sequence[DueLoss],
@@ -95,6 +103,8 @@ class NoReplacements:
     Makes none: there are no hosts of which it knows. It is `LossReplacements`.
     """
 
+    is_moving = False
+
     def replace(
         self,
         due: Sequence[DueLoss],
@@ -120,6 +130,8 @@ class LossAudit:
     Attributes:
         losses: by replica.
         due: the replicas that are to be made anew.
+        next_due_ms: when the next delay is over, Unix time, as of the last turn; 0:
+            no loss waits for one.
         damaged: one line for each record that could not be read, and was left.
     """
 
@@ -131,8 +143,16 @@ class LossAudit:
         self._replacements = replacements
         self.losses: dict[ReplicaKey, ReplicaLoss] = {}
         self.due: tuple[DueLoss, ...] = ()
+        self.next_due_ms = 0
         self.damaged: tuple[str, ...] = ()
         self._counts: Counter[LossPhase] = Counter()
+
+    @property
+    def is_moving(self) -> bool:
+        """
+        As of `LossReplacements`.
+        """
+        return self._replacements.is_moving
 
     def load(self) -> None:
         """
@@ -192,6 +212,7 @@ class LossAudit:
         if is_asked:
             losses = {key: replace(one, ended_ms=now_ms) for key, one in losses.items()}
         due: list[DueLoss] = []
+        waiting_ms: list[int] = []
         self._counts.clear()
         missing = _missing(losses, view)
         for key, one in losses.items():
@@ -207,6 +228,8 @@ class LossAudit:
                 missing=missing[key.cluster, key.set_name],
             )
             self._counts[stands.phase] += 1
+            if stands.phase is LossPhase.WAITING:
+                waiting_ms.append(stands.at_ms)
             if not view.may_replace:
                 # It may have returned: nothing is done about it.
                 continue
@@ -222,13 +245,14 @@ class LossAudit:
                 why = told.get(each.replica, NO_HOST)
                 losses[each.replica] = replace(each.loss, why=why)
         self.due = tuple(due)
+        self.next_due_ms = min(waiting_ms, default=0)
         self._write(losses)
 
     def unknown(self) -> None:
         """
         The controller told nothing: nothing is known to be due.
         """
-        self.due = ()
+        self.due, self.next_due_ms = (), 0
 
     def count(self, phase: LossPhase) -> int:
         """

@@ -33,6 +33,13 @@ class HostReplacements:
     def __init__(self, replacements: Replacements) -> None:
         self._replacements = replacements
 
+    @property
+    def is_moving(self) -> bool:
+        """
+        See `LossReplacements.is_moving`.
+        """
+        return self._replacements.is_moving
+
     def replace(
         self,
         due: Sequence[DueLoss],

@@ -66,6 +66,7 @@ __all__ = ["Replacements"]
 _SAY_AGAIN_MS = 30_000
 _MARKS_MS = 10_000  # so old may they be for a wait, not for a request
 _CLEAN_TRIES = 3
+_MOVING_MS = 5_000
 
 _Seen = tuple[Replacement, int]
 _Decide = Callable[[SetDescription | None, int], ReplacementStep]
@@ -105,6 +106,17 @@ class Replacements:
         self._drains: dict[str, bool] = {}
         self._said_ms: dict[ReplacementKey, int] = {}
         self._marked: dict[SetKey, tuple[int, Mapping[str, frozenset[int]]]] = {}
+
+    @property
+    def is_moving(self) -> bool:
+        """
+        Whether a replacement has come to its phase so shortly ago that its next step is
+        probably possible soon: hosts, replicas and controllers answer within seconds.
+        """
+        now_ms = self._clock_ms()
+        return any(
+            0 <= now_ms - one.phase_ms < _MOVING_MS for one, _ in self._known.values()
+        )
 
     def handles(self, cluster: str, set_name: str, broker_id: int) -> bool:
         """

@@ -19,8 +19,10 @@ from lib.remoting.record_stores import put
 
 from pystore.autorecovery.auditor_status import STATUS
 from pystore.autorecovery.auditor_term import AUDITOR, auditor_name
+from pystore.autorecovery.loss_audit import NoReplacements
 from pystore.autorecovery.mark import Priority, Reason
 from pystore.autorecovery.record_form import decode_form
+from pystore.autorecovery.replica_peers import ClusterView
 from pystore.autorecovery.segment_key import SETTINGS, SPACE
 from pystore.errors import PystoreError
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
@@ -258,6 +260,43 @@ class TestStatus:
 
         assert SETTINGS in str(status(one.store)["problem"])
         assert [a_replica(2)] == list(one.auditor.losses)
+
+    def test_the_next_turn_is_at_the_end_of_a_delay(
+        self, one: WatchedAuditor, cluster: ToldCluster
+    ) -> None:
+        """Not up to a second later; while AutoRecovery is disabled nothing is due."""
+        one.step()
+        cluster.die(2)
+        assert 1000 == one.after(600 - 1.5).next_ms
+        assert 500 == one.after(1).next_ms
+        one.queue.disable("an operator")
+        assert 1000 == one.after(0).next_ms
+        one.queue.enable()
+        assert 500 == one.after(0).next_ms
+        assert 1000 == one.after(0.5).next_ms
+
+        assert [2] == one.due()
+
+    def test_turns_follow_each_other_soon_while_a_replacement_goes_on(
+        self, cluster: ToldCluster, wall: Clock
+    ) -> None:
+        """It takes one step in each; a long turn is followed by a longer pause."""
+        moving = NoReplacements()
+        one = WatchedAuditor(MemoryStore(), cluster, wall, replacements=moving)
+        assert 1000 == one.step().next_ms
+        moving.is_moving = True
+        assert 100 == one.step().next_ms
+        all_sets = cluster.all_sets
+
+        def slow() -> ClusterView:
+            one.steady.now_ms += 200
+            return all_sets()
+
+        cluster.all_sets = slow  # type: ignore[method-assign]
+        assert 600 == one.step().next_ms
+        moving.is_moving = False
+
+        assert 1000 == one.step().next_ms
 
     def test_a_long_turn_is_followed_by_a_longer_pause(
         self, cluster: ToldCluster, wall: Clock

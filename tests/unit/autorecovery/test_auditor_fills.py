@@ -4,6 +4,8 @@ Filling replicas: which segments are offered, and in which order they are publis
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lib.autorecovery.audits import (
     SIZE,
     ToldCluster,
@@ -78,6 +80,19 @@ def test_the_highest_missing_segments_are_offered_as_the_begin_falls(
     assert Reason.FILL is mark.missing[3].reason
     assert Priority.FEWER_THAN_WANTED is mark.priority
     assert SIZE == mark.size
+
+
+def test_a_new_replica_is_offered_its_segments_in_the_turn_of_its_answer(
+    one: WatchedAuditor, cluster: ToldCluster
+) -> None:
+    """It is looked at in the turn in which the controller tells it first."""
+    one.turns(3)
+    new = a_broker(4, begin=9 * SIZE, is_filling=True)
+    old = cluster.sets["cluster", "set"]
+    cluster.sets["cluster", "set"] = replace(old, brokers=(*old.brokers, new))
+    one.step()
+
+    assert [5, 6, 7, 8] == offered(one)
 
 
 def test_the_size_of_the_window_of_a_fill_is_a_setting(

@@ -475,6 +475,7 @@ class Planned:
 
     def __init__(self) -> None:
         self.asked: list[list[ReplicaKey]] = []
+        self.is_moving = False
 
     def replace(
         self,

@@ -59,6 +59,28 @@ def test_a_loss_that_is_due_is_replaced_and_says_how_far_it_is() -> None:
     assert ["add d set", "clean set 2"] == one.cluster.asked
 
 
+def test_a_replacement_is_moving_until_5_s_after_its_last_phase_began() -> None:
+    """
+    One that waits longer, such as for its bytes, needs no other turns than the rest.
+    """
+    one = Losing()
+    one.turn()
+    assert not one.replaces.is_moving
+    one.cluster.kill("b")
+    one.turn(LOST)
+    began_ms, phase, moving = one.cluster.now_ms, "planned", set()
+    for _ in range(60):
+        (record,) = one.recovery.records.values()
+        if record.phase.value != phase:
+            began_ms, phase = one.cluster.now_ms, record.phase.value
+        is_early = one.cluster.now_ms - began_ms < 5_000
+        assert is_early == one.replaces.is_moving
+        moving.add(is_early)
+        one.turn()
+    assert {True, False} == moving
+    assert not one.replaces.is_moving
+
+
 def test_a_loss_without_a_host_says_why_of_each_host() -> None:
     """
     All others have a replica of the set.
