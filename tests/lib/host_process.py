@@ -9,7 +9,7 @@ from typing import Any
 
 from lib.broker_process import BrokerProcess
 from lib.command_line import run
-from lib.spare_hosts import node_conf, spare_text
+from lib.spare_hosts import SHORT_PERIODS, node_conf, spare_text
 from pystore.broker.settings import host_of_toml
 
 __all__ = ["HostProcess"]
@@ -24,9 +24,17 @@ class HostProcess(BrokerProcess):
         root: of its stores.
     """
 
-    def __init__(self, folder: Path, name: str, controller: str, **more: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        controller: str,
+        *,
+        periods: str = SHORT_PERIODS,
+        **more: str,
+    ) -> None:
         self.root = folder / name
-        text = spare_text(self.root, controller, **more)
+        text = spare_text(self.root, controller, periods=periods, **more)
         port = host_of_toml(text, name).port
         assert port is not None
         self.address = port.address

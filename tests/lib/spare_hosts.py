@@ -9,16 +9,24 @@ from pathlib import Path
 from lib.broker_process import SEGMENT
 from lib.free_ports import free_port
 
-__all__ = ["node_conf", "spare_text"]
+__all__ = ["SHORT_PERIODS", "node_conf", "spare_text"]
+
+SHORT_PERIODS = (
+    "brokerHeartbeatInterval = 100\nsyncBrokerMetadataPeriod = 100\n"
+    "checkSyncStateSetPeriod = 300\n"
+)
 
 
-def spare_text(root: Path, controller: str, **more: str) -> str:
+def spare_text(
+    root: Path, controller: str, *, periods: str = SHORT_PERIODS, **more: str
+) -> str:
     """
-    Returns the TOML of a host without a node, with short periods of what is added.
+    Returns the TOML of a host without a node.
 
     Args:
         root: of its stores.
         controller: its address.
+        periods: lines, for what is added; empty: as the product has them.
         **more: settings of the host that are added or replaced.
     """
     ports = free_port(10)
@@ -31,11 +39,7 @@ def spare_text(root: Path, controller: str, **more: str) -> str:
         **more,
     }
     lines = "".join(f'{name} = "{value}"\n' for name, value in settings.items())
-    return (
-        f"[host]\n{lines}[defaults]\nmappedFileSizeCommitLog = {SEGMENT}\n"
-        "brokerHeartbeatInterval = 100\nsyncBrokerMetadataPeriod = 100\n"
-        "checkSyncStateSetPeriod = 300\n"
-    )
+    return f"[host]\n{lines}[defaults]\nmappedFileSizeCommitLog = {SEGMENT}\n{periods}"
 
 
 def node_conf(name: str = "b", **more: str | int) -> str:
