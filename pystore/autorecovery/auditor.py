@@ -457,7 +457,7 @@ class Auditor:
         returned = self._damage.take_returned()
         if returned:
             wake_marks(self._store, returned, now_ms, self._term.check)
-            self._picture.changed()
+            self._picture.returned()
 
     def _waits_for(self) -> str:
         """

@@ -59,7 +59,7 @@ class QueuePicture:
         self._is_stale = True
         self._published: _Order | None = None
         self._published_ms = 0
-        self._is_urgent = False
+        self._is_urgent = self._is_due = False
 
     def load(self) -> None:
         """
@@ -74,6 +74,13 @@ class QueuePicture:
         """
         self._is_stale = True
 
+    def returned(self) -> None:
+        """
+        The Auditor has let segments be tried at once: the queue is read at the next
+        turn, and published.
+        """
+        self._is_stale = self._is_due = True
+
     def refresh(self, steady_ms: int) -> bool:
         """
         Reads the queue again, if it may have changed and the time for it has come.
@@ -82,10 +89,11 @@ class QueuePicture:
             Whether it was read.
         """
         rest_ms = _READ_MS + _READ_MS_A_MARK * len(self.marks)
-        if not self._is_stale or (
-            self._read_ms is not None and steady_ms - self._read_ms < rest_ms
-        ):
+        is_early = self._read_ms is not None and steady_ms - self._read_ms < rest_ms
+        if not self._is_stale or (is_early and not self._is_due):
             return False
+        self._is_urgent |= self._is_due
+        self._is_due = False
         self.marks, self.dead = self._queue.list(), self._queue.dead()
         self._read_ms, self._is_stale = steady_ms, False
         self.reads += 1
@@ -166,7 +174,7 @@ class QueuePicture:
         Raises:
             FencedError: the term has ended.
         """
-        self._is_stale = True
+        self.returned()
         self.dead.pop(key, None)
         return self._queue.revive(key, term=self._term.check)
 

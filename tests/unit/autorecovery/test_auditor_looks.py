@@ -36,8 +36,9 @@ from pystore.autorecovery.audit_stamp import CHECKED, AuditStamp, read_stamp
 from pystore.autorecovery.dead_segment import DeadSegment, encode_dead
 from pystore.autorecovery.mark import Missing, Priority, Reason, SegmentMark
 from pystore.autorecovery.mark_brake import BRAKE_ALARM
-from pystore.autorecovery.segment_key import SegmentKey
+from pystore.autorecovery.segment_key import SegmentKey, page_key
 from pystore.autorecovery.settings import RecoverySettings
+from pystore.autorecovery.window import decode_page
 from pystore.errors import InvalidError
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put
@@ -454,6 +455,21 @@ class TestDead:
         one.turns(12)
 
         assert {} == one.queue.dead()
+
+    def test_what_came_back_is_published_at_the_next_turn(
+        self, one: WatchedAuditor, cluster: ToldCluster, store: MemoryStore
+    ) -> None:
+        """An idle worker takes it at its next glance."""
+        self.bury(store, Reason.CORRUPT)
+        one.turns(2)
+        cluster.come_back(2, process=2)
+        while one.queue.dead():
+            one.turns(1)
+        one.turns(1)
+
+        page = store.get(page_key(0))
+        assert page is not None
+        assert (key_of(3).text,) == decode_page(page.value, page.key).keys
 
     def test_another_replica_that_has_it_brings_it_back(
         self, one: WatchedAuditor, cluster: ToldCluster, store: MemoryStore
