@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pystore.autorecovery.replica_peers import ClusterView, ReplicaAddress
 from pystore.controller.model.log_end import LogBegin
@@ -107,6 +108,7 @@ class ModelSet:
     Attributes:
         replicas: by broker id.
         no_controller: no controller answers.
+        may_replace: the controller knows who is dead.
         before: called before each call.
     """
 
@@ -115,32 +117,43 @@ class ModelSet:
             one: ModelReplica([[RIGHT] * BLOCKS for _ in range(segments)])
             for one in range(1, brokers + 1)
         }
-        self.no_controller = False
+        self.no_controller, self.may_replace = False, True
         self.before: Callable[[str], object] = lambda _call: None
         self._segments = segments
+
+    def good_copies(self) -> set[tuple[int, int]]:
+        """
+        Segment and broker of the copies with the right bytes.
+        """
+        return {
+            (segment, one)
+            for one, it in self.replicas.items()
+            for segment, copy in enumerate(it.copies)
+            if copy == _WHOLE
+        }
 
     def all_sets(self) -> ClusterView:
         """
         As of `Controllers`.
         """
-        raise UnavailableError("not asked by workers")
+        one = self._described("cluster", "set")
+        sets = {(one.cluster, one.name): one}
+        return ClusterView(sets, (), 3_600_000, self.may_replace, at_ms=0)
 
     def one_set(self, cluster: str, name: str) -> SetDescription | None:
         """
         As of `Controllers`.
         """
         self.before("one_set")
+        if not self.may_replace:
+            raise UnavailableError("the controller has led for too short a time")
+        return self._described(cluster, name)
+
+    def _described(self, cluster: str, name: str) -> SetDescription:
         if self.no_controller:
             raise UnavailableError("no controller leads")
         brokers = tuple(
-            BrokerDescription(
-                one,
-                f"127.0.0.1:{one}",
-                is_alive=it.is_alive,
-                since_ms=1,
-                incarnation=it.incarnation,
-                begin=LogBegin(0),
-            )
+            _broker(one, it.incarnation, is_alive=it.is_alive)
             for one, it in self.replicas.items()
         )
         return SetDescription(
@@ -239,6 +252,18 @@ class ModelSet:
                 it.copies[segment] = list(blocks)
                 return OrderProgress(OrderOutcome.REPAIRED)
         return none
+
+
+@lru_cache
+def _broker(broker_id: int, incarnation: str, *, is_alive: bool) -> BrokerDescription:
+    return BrokerDescription(
+        broker_id,
+        f"127.0.0.1:{broker_id}",
+        is_alive=is_alive,
+        since_ms=1,
+        incarnation=incarnation,
+        begin=LogBegin(0),
+    )
 
 
 def _checked(it: ModelReplica, segment: int, chosen: tuple[int, ...]) -> OrderProgress:
