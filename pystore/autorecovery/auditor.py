@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from pystore.autorecovery.audit_stamp import (
     CHECKED,
@@ -389,9 +389,10 @@ class Auditor:
         """
         stamp = self._stamp
         is_kicked = self._kick > stamp.kick
-        is_same = self._settings_version > stamp.settings > 0 and _values(
-            self._settings
-        ) == dict(stamp.values)
+        is_same = (
+            self._settings_version > stamp.settings > 0
+            and self._settings.values == dict(stamp.values)
+        )
         return is_kicked or is_same
 
     def _stamp_requests(self) -> None:
@@ -402,7 +403,7 @@ class Auditor:
             self._stamp,
             kick=max(self._kick, self._stamp.kick),
             settings=self._settings_version,
-            values=_values(self._settings),
+            values=self._settings.values,
         )
         if stamp != self._stamp:
             self._write_stamp(stamp)
@@ -472,7 +473,3 @@ class Auditor:
             (self._picture.marks, "workers"),
         )
         return next((text for holds, text in waits if holds), "something to do")
-
-
-def _values(settings: RecoverySettings) -> dict[str, object]:
-    return {name: one for name, one in asdict(settings).items() if name != "more"}

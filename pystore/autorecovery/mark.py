@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
+from functools import lru_cache
 
 from pystore.autorecovery.record_form import RecordFields, decode_form, encode_form
 from pystore.errors import InvalidError
@@ -29,10 +30,13 @@ __all__ = [
     "mark_of_fields",
 ]
 
-_KNOWN = (
-    *("missing", "priority", "first", "last", "tries", "not_before_ms"),
-    *("bytes", "by", "front_ms", "why", "found", "no_copy_tries"),
+_KNOWN = frozenset(
+    (
+        *("missing", "priority", "first", "last", "tries", "not_before_ms"),
+        *("bytes", "by", "front_ms", "why", "found", "no_copy_tries"),
+    )
 )
+_KNOWN_OF_FACT = frozenset(("reason", "detail", "since_ms", "blocks"))
 
 
 class Reason(Enum):
@@ -202,10 +206,19 @@ def encode_mark(mark: SegmentMark) -> bytes:
 
 def decode_mark(raw: bytes, where: str) -> SegmentMark:
     """
-    Returns the mark of a record.
+    Returns the mark of a record, perhaps the same object again: nothing changes a mark.
 
     Raises:
         FormatError: it is none, or has a later form.
+    """
+    return _decoded(raw, where)
+
+
+@lru_cache(maxsize=1024)
+def _decoded(raw: bytes, where: str) -> SegmentMark:
+    """
+    Returns the mark of a record: the same one is read by each look at a segment that
+    rests, and again at the end of a claim.
     """
     return mark_of_fields(decode_form(raw, where))
 
@@ -295,5 +308,5 @@ def _fact(fields: RecordFields) -> Missing:
         blocks=tuple(fields.list_of("blocks", int))
         if "blocks" in fields.values
         else (),
-        more=fields.other_than(("reason", "detail", "since_ms", "blocks")),
+        more=fields.other_than(_KNOWN_OF_FACT),
     )

@@ -111,6 +111,10 @@ def _batches(
     """
     Yields parts of which each is one commit, in the order of the keys.
     """
+    if len(wanted) == 1:
+        # It cannot be divided: its size does not matter.
+        yield dict(wanted)
+        return
     batch: dict[SegmentKey, SegmentMark] = {}
     size = 0
     for key in sorted(wanted, key=lambda one: one.text):

@@ -156,7 +156,7 @@ class Pauses:
         """
         Whether no segment is to be taken.
         """
-        return PauseTarget(PauseKind.REPAIR) in self.entries
+        return any(one.kind is PauseKind.REPAIR for one in self.entries)
 
     @property
     def stops_verification(self) -> bool:

@@ -48,8 +48,9 @@ class RecordFields:
         Raises:
             FormatError: it is not; as of the methods below.
         """
-        found = self._of(name, int)
-        if found < 0 or isinstance(found, bool):
+        found = self.values.get(name)
+        # A bool is an int, but no number.
+        if type(found) is not int or found < 0:
             raise self.bad(f"{name} is {found!r}")
         return found
 

@@ -128,14 +128,7 @@ class SegmentKey:
         Raises:
             FormatError: it is none.
         """
-        cluster, _, rest = text.partition("/")
-        name, _, start = rest.partition("/")
-        is_number = start.isascii() and start.isdigit() and len(start) == _START_DIGITS
-        if is_number:
-            key = cls(read_name(cluster), read_name(name), int(start))
-            if key.text == text:
-                return key
-        raise FormatError(f"{text!r} is not CLUSTER/SET/START of a segment", path=text)
+        return _parsed(text)
 
 
 def page_key(number: int) -> str:
@@ -160,6 +153,22 @@ def read_name(text: str) -> str:
     return unquote(text, errors="surrogatepass")
 
 
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> SegmentKey:
+    """
+    Returns the segment of a text: a worker reads the same few ones again and again.
+    """
+    cluster, _, rest = text.partition("/")
+    name, _, start = rest.partition("/")
+    is_number = start.isascii() and start.isdigit() and len(start) == _START_DIGITS
+    if is_number:
+        key = SegmentKey(read_name(cluster), read_name(name), int(start))
+        if key.text == text:
+            return key
+    raise FormatError(f"{text!r} is not CLUSTER/SET/START of a segment", path=text)
+
+
+@lru_cache(maxsize=4096)
 def _checked(prefix: str, key: SegmentKey) -> str:
     text = prefix + key.text
     check_key(text)

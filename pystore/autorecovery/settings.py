@@ -11,7 +11,7 @@ Source: BK-A22; AR-R1, AR-R4, AR-R7, AR-R11 to AR-R13; docs/autorecovery.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
 from pystore.autorecovery.record_form import decode_form, encode_form
@@ -96,6 +96,13 @@ class RecoverySettings:
             if type(value) is not type(default) or not 0 <= value <= most:
                 raise InvalidError(f"{name} cannot be {value!r}: 0 to {most}")
 
+    @property
+    def values(self) -> dict[str, object]:
+        """
+        All but `more`, by name.
+        """
+        return {name: getattr(self, name) for name in _DEFAULTS}
+
     def back_off_ms(self, tries: int) -> int:
         """
         Returns how long a segment rests after as many failed repairs, from 1 on
@@ -178,8 +185,7 @@ def change_settings(
 
 
 def _write(store: RecordStore, settings: RecoverySettings, version: int) -> bool:
-    values = {name: one for name, one in asdict(settings).items() if name != "more"}
-    raw = encode_form({**settings.more, **values})
+    raw = encode_form({**settings.more, **settings.values})
     try:
         return bool(store.commit([CheckVersion(SETTINGS, version), Put(SETTINGS, raw)]))
     except UnknownOutcomeError:

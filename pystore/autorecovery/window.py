@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from pystore.autorecovery.mark import Reason, SegmentMark
@@ -203,6 +204,14 @@ def decode_page(raw: bytes, where: str) -> WindowPage:
 
     Raises:
         FormatError: it is none, or has a later form.
+    """
+    return _decoded(raw, where)
+
+
+@lru_cache(maxsize=64)
+def _decoded(raw: bytes, where: str) -> WindowPage:
+    """
+    Returns the page of a record: a worker without work reads the same one all the time.
     """
     fields = decode_form(raw, where)
     return WindowPage(

@@ -154,6 +154,8 @@ class StatusRecord:
         old = self.status
         segment = old.segment if segment is None else segment
         is_same = (old.doing, old.segment) == (doing, segment)
+        if is_same and last is None and found is None:
+            return
         self.status = SlotStatus(
             old.slot,
             doing,

@@ -23,7 +23,15 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.leadership import Leadership, Made
-from pystore.records.ops import Delete, Hold, KeyOps, Op, check_bound, check_key
+from pystore.records.ops import (
+    ABSENT,
+    Delete,
+    Hold,
+    KeyOps,
+    Op,
+    check_bound,
+    check_key,
+)
 from pystore.records.record_store import StoredRecord
 from pystore.records.spaces import NEVER, changed_spaces, space_of
 from pystore.records.term import Term
@@ -64,17 +72,22 @@ class MemorySpace:
         version: of the last commit.
         rows: by key.
         tokens: the version of the last commit that changed a space, by space.
-        changed: guards the others, and wakes waiting calls.
+        lock: guards the others.
+        changed: wakes waiting calls; of the same lock.
     """
 
     version: int = 1
     rows: dict[str, _Row] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    changed: threading.Condition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.changed = threading.Condition(self.lock)
 
     def drop(self, holder: object) -> None:
         """
-        Removes a holder's records. The caller has ``changed``.
+        Removes a holder's records. The caller has ``lock``.
         """
         held = [key for key, row in self.rows.items() if row.holder is holder]
         for key in held:
@@ -118,15 +131,18 @@ class MemoryStore:
         See `RecordStore.get`.
         """
         check_key(key)
-        with self.space.changed:
+        with self.space.lock:
             self._begun("get")
-            return self._get(key)
+            return self._found(key)
 
     def _get(self, key: str) -> StoredRecord | None:
-        with self.space.changed:
+        with self.space.lock:
             self._usable()
-            row = self.space.rows.get(key)
-            return None if row is None else StoredRecord(key, row.value, row.version)
+            return self._found(key)
+
+    def _found(self, key: str) -> StoredRecord | None:
+        row = self.space.rows.get(key)
+        return None if row is None else StoredRecord(key, row.value, row.version)
 
     def scan(
         self, prefix: str = "", after: str = "", limit: int | None = None
@@ -136,7 +152,7 @@ class MemoryStore:
         """
         check_bound(prefix)
         past = check_bound(after)
-        with self.space.changed:
+        with self.space.lock:
             self._begun("scan")
             keys = sorted(
                 (
@@ -163,7 +179,7 @@ class MemoryStore:
         See `RecordStore.wait`.
         """
         tokens, asked = self.space.tokens, space_of(f"{space}/")
-        with self.space.changed:
+        with self.space.lock:
             self._begun("wait")
             self.space.changed.wait_for(
                 lambda: (
@@ -189,7 +205,7 @@ class MemoryStore:
         if self._process != os.getpid():
             return
         self._leadership.end()
-        with self.space.changed:
+        with self.space.lock:
             self._is_closed = True
             self.space.drop(self)
 
@@ -197,13 +213,13 @@ class MemoryStore:
         """
         Ends the session and removes its holds; the next call raises.
         """
-        with self.space.changed:
+        with self.space.lock:
             self._is_lost = True
             self.space.drop(self)
 
     def _begun(self, verb: str) -> Fault:
         """
-        Returns the fault of a call that may continue. The caller has ``changed``.
+        Returns the fault of a call that may continue. The caller has ``lock``.
         """
         self._usable()
         fault = self._faults(verb)
@@ -228,7 +244,7 @@ class MemoryStore:
 
     def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
         sent_ns = self._clock_ns()
-        with self.space.changed:
+        with self.space.lock:
             fault = self._begun("commit")
             if fault is Fault.FULL:
                 raise FullError("the record store is full; nothing was changed")
@@ -245,9 +261,10 @@ class MemoryStore:
         space = self.space
         for key, ops in keys.items():
             row = space.rows.get(key)
-            if ops.version not in (None, 0 if row is None else row.version):
+            version = ABSENT if row is None else row.version
+            if ops.version is not None and ops.version != version:
                 return None
-            if isinstance(ops.write, Hold) and row and row.holder is not self:
+            if row and row.holder is not self and isinstance(ops.write, Hold):
                 return None
         changed = changed_spaces(keys, {key: key in space.rows for key in keys})
         if not changed:
@@ -267,7 +284,7 @@ class MemoryStore:
         return space.version
 
     def _await_absence(self, path: str) -> None:
-        with self.space.changed:
+        with self.space.lock:
             self.space.changed.wait_for(
                 lambda: path not in self.space.rows or self._is_closed or self._is_lost
             )

@@ -85,6 +85,8 @@ class Hold:
 
 Op = CheckVersion | Put | Delete | Hold
 
+_WITH_VALUE = (Put, Hold)
+
 
 @dataclass(frozen=True, slots=True)
 class KeyOps:
@@ -153,7 +155,7 @@ def commit_bytes(ops: Iterable[Op]) -> int:
     return sum(
         _OP_BYTES
         + _NAME_BYTES * len(check_key(op.key))
-        + (len(op.value) if isinstance(op, Put | Hold) else 0)
+        + (len(op.value) if isinstance(op, _WITH_VALUE) else 0)
         for op in ops
     )
 
