@@ -105,6 +105,7 @@ class StatusRecord:
     ) -> None:
         self.status = SlotStatus(slot, "begins", clock_ms())
         self._store = store
+        self._key = status_key(slot)
         self._clock_ms = clock_ms
         self._now_ms = now_ms
         self._written: SlotStatus | None = None
@@ -174,12 +175,12 @@ class StatusRecord:
         """
         if self._written is not None:
             self._written = None
-            self._commit(Delete(status_key(self.status.slot)))
+            self._commit(Delete(self._key))
 
     def _write(self) -> None:
         self._next_ms = self._now_ms() + _REST_MS
         # Refused: a process of the same name that is gone has it still.
-        if self._commit(Hold(status_key(self.status.slot), self.status.encode())):
+        if self._commit(Hold(self._key, self.status.encode())):
             self._written = self.status
 
     def _commit(self, op: Hold | Delete) -> bool:
