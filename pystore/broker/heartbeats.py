@@ -26,6 +26,8 @@ from pystore.ha.replica import Replica
 
 __all__ = ["HeartbeatSender"]
 
+_LOOK_S = 0.1
+
 
 class _LogState(NamedTuple):
     """
@@ -83,7 +85,26 @@ class HeartbeatSender:
                 task = self._under_way.get(address)
                 if task is None or task.done():
                     self._under_way[address] = asyncio.create_task(self._send(address))
-            await asyncio.sleep(self._config.heartbeat_ms / 1000)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """
+        Waits for the time of the next heartbeat, or until the log begins elsewhere than
+        was told last: what fills a replica waits for that.
+        """
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + self._config.heartbeat_ms / 1000
+        while (left_s := end_s - loop.time()) > 0:
+            await asyncio.sleep(min(left_s, _LOOK_S))
+            if self._has_moved():
+                return
+
+    def _has_moved(self) -> bool:
+        try:
+            return log_begin_of(self._replica.log) != self._state.begin
+        except PystoreError:
+            # Closed, or opened again after an interrupted cut.
+            return False
 
     async def send_last(self) -> None:
         """

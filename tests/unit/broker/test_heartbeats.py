@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from lib.remoting.virtual_time_loop import move, run, until
+from lib.remoting.virtual_time_loop import move, run, stop_clock, until
 from lib.store.stores import SEGMENT, message
 
 from pystore.broker.config import NodeConfig
@@ -19,6 +19,7 @@ from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.heartbeats import HeartbeatSender
 from pystore.clocks import boottime_ns
 from pystore.controller.client.client import ControllerClient
+from pystore.controller.model.log_end import LogBegin
 from pystore.controller.protocol.calls import HeartbeatAnswer, SendHeartbeat
 from pystore.controller.protocol.extensions import LeaseGrant
 from pystore.errors import FullError
@@ -173,6 +174,39 @@ def test_a_heartbeat_tells_what_keeps_a_master_from_serving(
         move(1_000)
         await until(partial(_has_beats, controllers, 3))
         assert "" == told()
+        sending.cancel()
+
+    run(main())
+
+
+def test_a_begin_that_moved_is_told_before_the_next_heartbeat_is_due(
+    tmp_path: Path,
+    controllers: Controllers,
+    replica: Replica,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Of a replica that is filled, once for each move.
+    """
+    begin = LogBegin(0)
+    monkeypatch.setattr("pystore.broker.heartbeats.log_begin_of", lambda _: begin)
+
+    async def main() -> None:
+        nonlocal begin
+        stop_clock()
+        sending = asyncio.create_task(_sender(tmp_path, controllers, replica).run())
+        await until(partial(_has_beats, controllers, 1))
+        for count, moved in enumerate((SEGMENT, 0), 2):
+            begin = LogBegin(moved, is_filling=moved > 0)
+            move(100)
+            await until(partial(_has_beats, controllers, count))
+            extension = controllers.beats["leader:1"][-1].extension
+            assert extension is not None
+            assert begin == extension.begin
+        for _ in range(9):
+            move(100)
+            await asyncio.sleep(0)
+        assert 3 == len(controllers.beats["leader:1"])
         sending.cancel()
 
     run(main())
