@@ -192,20 +192,19 @@ def test_a_bad_block_of_a_live_master_is_soon_good_again(
             reader.call("damaged", None)
         wrote, read = writer.call("stop"), reader.call("stop")
     assert wrote["errors"] == [], seed
-    if not is_smoke:
-        assert wrote["rate"] > 0.9 * rate, wrote
     over = Figure(tuple(one.over for one in times))
     what = "one bad block on a live master under 50 MB/s of writes"
     values = {
         "a worker had it after": _texts(one.taken for one in times),
         "its bytes were good after": _texts(one.good for one in times),
-        "written": f"{wrote['rate'] / 1e6:.1f} MB/s",
-        "slowest append": f"{wrote['slowest'] * 1000:.0f} ms",
         "load": load(),
     }
     table.at_most(f"{what}: mark to digest good", LIMIT_S, over, "s", values)
     worst = Figure((over.most,))
     table.at_most("the same, worst", LIMIT_S, worst, "s", {"rounds": f"{rounds}"})
+    share = Figure((wrote["rate"] / rate,))
+    told = {"slowest append": f"{wrote['slowest'] * 1000:.0f} ms"}
+    table.at_least("the same, bytes written meanwhile, of 50 MB/s", 0.95, share, told)
     bad = read["failed"] + read["wrong"]
     told = {
         "records read": f"{read['records']:,}",
