@@ -15,7 +15,10 @@ from pystore.controller.protocol.set_descriptions import BrokerDescription
 from pystore.segments.copy import block_count
 from pystore.segments.order import OrderOutcome, OrderProgress, ReplicaStat
 
-__all__ = ["CopyLook", "CopyState", "checked", "first_look", "told"]
+__all__ = ["REPAIRED", "CopyLook", "CopyState", "checked", "first_look", "told"]
+
+REPAIRED = "repaired; before: "
+"""What is said of a good copy begins so, if this worker made it right."""
 
 
 class CopyState(Enum):
@@ -65,6 +68,7 @@ class CopyLook:
         is_next: its log begins where the segment ends.
         is_tried: this worker could not repair it.
         is_waiting: a fill has to wait for the segment above it.
+        is_repaired: it was damaged or missing, and is right now.
         is_ill: its store cannot be opened before it is repaired.
     """
 
@@ -81,6 +85,7 @@ class CopyLook:
     is_next: bool = False
     is_tried: bool = False
     is_waiting: bool = False
+    is_repaired: bool = False
     is_ill: bool = False
 
     @property
@@ -183,10 +188,18 @@ def checked(look: CopyLook, progress: OrderProgress) -> CopyLook:
     """
     why = progress.detail
     if progress.outcome in (OrderOutcome.WHOLE, OrderOutcome.REPAIRED):
+        is_repaired = progress.outcome is OrderOutcome.REPAIRED
+        if is_repaired:
+            # What its broker says of it was true before.
+            why = f"{REPAIRED}{why or look.why}"
+        elif look.is_repaired:
+            # Read once more.
+            why = look.why
         return replace(
             look,
             state=CopyState.GOOD,
             why=why,
+            is_repaired=is_repaired or look.is_repaired,
             bad_blocks=(),
             digest=progress.digest,
             is_sealed=progress.is_sealed,

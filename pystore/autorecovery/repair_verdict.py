@@ -232,7 +232,10 @@ def _with_copy(
         if is_doubted and is_alone:
             why = f"no other copy to compare with: {it.text}"
             return RepairVerdict(VerdictKind.BACK_OFF, why)
-    return RepairVerdict(VerdictKind.DONE, "every copy is good")
+    repaired = [it.replica.broker_id for it in looks.values() if it.is_repaired]
+    names = ", ".join(f"broker {one}" for one in sorted(repaired))
+    now = f"; repaired now: {names}" if repaired else ""
+    return RepairVerdict(VerdictKind.DONE, f"every copy is good{now}")
 
 
 def _left(

@@ -285,7 +285,9 @@ class SegmentJobs:
         if outcome not in (OrderOutcome.WHOLE, OrderOutcome.GONE):
             order = job.order
             what = f"segment {order.base}: {order.action.value}: {outcome.value}"
-            self._say(f"{what}: {detail}" if detail else what)
+            # What it was before, and is not any more.
+            before = "; before" if outcome is OrderOutcome.REPAIRED else ""
+            self._say(f"{what}{before}: {detail}" if detail else what)
 
     def _tell(
         self,

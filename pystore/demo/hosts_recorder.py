@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from pystore.autorecovery.copy_look import REPAIRED
 from pystore.autorecovery.replacement_record import (
     Replacement,
     ReplacementKey,
@@ -175,7 +176,7 @@ class HostsRecorder(EventRecorder):
             copy = _COPY.fullmatch(line)
             if copy is None or not any(one in copy[3] for one in _WRONG):
                 continue
-            fact = f"{copy[1]}: {copy[3]}"
+            fact = f"{copy[1]}: {copy[3].removeprefix(REPAIRED)}"
             if fact not in known:
                 known.append(fact)
                 now = ", repaired" if copy[2] == "good" else ""

@@ -91,6 +91,22 @@ def test_a_replica_that_is_ill_answers_as_a_process_that_registers_nowhere() -> 
     assert all(one.is_ill for one in found)
 
 
+def test_what_was_repaired_is_told_as_what_was_before() -> None:
+    """
+    Also after it was read once more: no copy is good and damaged in one line.
+    """
+    damaged = replace(look(CopyState.DAMAGED), why="1 of 4 blocks are bad")
+    done = OrderProgress(OrderOutcome.REPAIRED, "1 of 4 blocks are bad")
+    found = checked(damaged, done)
+    again = checked(found, OrderProgress(OrderOutcome.WHOLE))
+
+    text = "broker 2 at host:1 is good: repaired; before: 1 of 4 blocks are bad"
+    assert [text, text] == [one.text for one in (found, again)]
+    assert again.is_repaired
+    whole = checked(look(), OrderProgress(OrderOutcome.WHOLE))
+    assert ("broker 2 at host:1 is good", False) == (whole.text, whole.is_repaired)
+
+
 def test_a_filling_replica_lacks_what_is_below_its_log() -> None:
     """
     The next one is that below its first segment.

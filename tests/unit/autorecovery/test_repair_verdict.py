@@ -64,6 +64,18 @@ def looks(*states: CopyState) -> dict[int, CopyLook]:
     }
 
 
+def test_what_was_repaired_is_named() -> None:
+    """
+    At the end of the claim.
+    """
+    found = looks(GOOD, GOOD, GOOD)
+    again = {**found, 2: replace(found[2], is_repaired=True)}
+
+    assert "every copy is good" == verdict(found, a_mark(), SETTINGS, 3).why
+    text = "every copy is good; repaired now: broker 2"
+    assert text == verdict(again, a_mark(), SETTINGS, 3).why
+
+
 def test_an_ill_replica_needs_what_retention_deleted_at_the_master() -> None:
     """
     It cannot be opened without the segment, so the end says that no copy has it.

@@ -98,7 +98,7 @@ def test_a_mark_is_told_and_what_a_worker_found_at_a_watched_segment() -> None:
     )
     stage.recorder.watched.add(KEY)
     found = {
-        1: "broker 1 at h:1 is good: 1 of 1 blocks are bad",
+        1: "broker 1 at h:1 is good: repaired; before: 1 of 1 blocks are bad",
         2: "broker 2 at h:2 is good",
     }
     wrong = "finds in s/4096: broker 1: 1 of 1 blocks are bad, repaired"
