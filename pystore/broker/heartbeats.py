@@ -90,13 +90,15 @@ class HeartbeatSender:
     async def _rest(self) -> None:
         """
         Waits for the time of the next heartbeat, or until the log begins elsewhere than
-        was told last: what fills a replica waits for that.
+        was told last: what fills a replica waits for that. Only a log that was empty or
+        filling is looked at in between: a host may have many others.
         """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + self._config.heartbeat_ms / 1000
         while (left_s := end_s - loop.time()) > 0:
-            await asyncio.sleep(min(left_s, _LOOK_S))
-            if self._has_moved():
+            is_moving = self._state.begin.is_filling or self._state.position.end <= 0
+            await asyncio.sleep(min(left_s, _LOOK_S) if is_moving else left_s)
+            if is_moving and self._has_moved():
                 return
 
     def _has_moved(self) -> bool:
