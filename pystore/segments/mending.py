@@ -33,6 +33,7 @@ from pystore.segments.store_copy import StoreCopy
 from pystore.store.mend import (
     GoodBlock,
     PulledSegment,
+    forget_pulled,
     install_before,
     install_within,
     keep_aside,
@@ -180,12 +181,13 @@ def mend_open(
         PystoreError: as `pystore.store.mend.patch`, `pull_segment`,
             `pystore.store.mend.install_before`; the steps before are done.
     """
-    pending = deque(unshared(store.path, one) for one in steps)
+    pending = deque(steps)
     with ThreadPoolExecutor(1, "pystore-pull") as pool:
         ahead: Future[None] | None = None
         while pending:
             step = pending.popleft()
             try:
+                step = unshared(store.path, step)
                 if step.action is MendAction.PATCH:
                     patch_blocks(store, step, progress.moved)
                 else:
@@ -196,17 +198,19 @@ def mend_open(
                         # While this one is installed, the next one comes.
                         ahead = pool.submit(pull, store, pending[0], progress.moved)
                     put_in_place(store, fill, step, kept)
+                check_step(store.path, step)
             except CorruptError as error:
                 # None of the sources: the other segments may have some.
                 progress.failed(step, error)
                 if step.action is MendAction.FILL:
                     return  # those below cannot be put before it
                 continue
-            except OffsetOutOfRange:
-                if step.base >= store.log.min_offset:
+            except (OffsetOutOfRange, StorageError):
+                if step.action is MendAction.FILL or step.base >= store.log.min_offset:
                     raise
-                continue  # retention has deleted it meanwhile
-            check_step(store.path, step)
+                # Retention has deleted it meanwhile.
+                forget_pulled(store.path, step.base)
+                continue
             progress.done.append(step)
 
 

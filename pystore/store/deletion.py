@@ -58,7 +58,9 @@ def delete_before(writer: Writer, offset: int) -> int:
 
 def _delete(writer: Writer, offset: int) -> int:
     _intend_deletion(writer, offset)
-    removed = writer.log.delete_before(offset)
+    # A repair must not give a segment back that goes.
+    with writer.mending:
+        removed = writer.log.delete_before(offset)
     lowest = writer.log.ends().min_offset
     if removed:
         remove_old_seals(writer)

@@ -235,11 +235,20 @@ def install_within(writer: Writer, base: int, kept: Path | None = None) -> None:
             goes.
 
     Raises:
+        OffsetOutOfRange: retention deleted the segment.
         InvalidError: as `pystore.core.log_writer.LogHandle.install`.
         StorageError: the system refused.
     """
     path = segment_path(writer.root, base)
     with writer.mending:
+        begin = writer.log.ends().min_offset
+        if base < begin:
+            # It would become the first one again, without its queue entries.
+            raise OffsetOutOfRange(
+                f"{path}: cannot be installed: the log begins at {begin}",
+                offset=base,
+                path=str(path),
+            )
         if kept is not None:
             keep_aside(path, kept)
         writer.log.install(base)

@@ -77,7 +77,8 @@ class Writer:
             was stored; ``None``: not known.
         storing: held while any of them is changed or stored, but by a cut.
         seals_lock: held by the thread that seals a segment.
-        mending: held while a block is patched or a segment installed, and by a cut.
+        mending: held while a block is patched or a segment installed, by a cut, and
+            while retention deletes segments.
         queue_bounds: the synced end of the consume queues, if a store has them open.
         delay_levels_ms: of the broker; empty: RocketMQ's default.
         queue_file_bytes: of the broker's configuration, if it is known.
