@@ -187,12 +187,36 @@ class _Offer:
         sources: the copies that have these bytes.
         refusals: why others have not.
         seal: of a source.
+        is_torn: copies prove different bytes, and nothing here says which are right.
     """
 
     expected: _Digests | None
     sources: list[LogCopy] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     seal: Seal | None = None
+    is_torn: bool = False
+
+    def take(self, source: LogCopy, digests: _Digests, *, is_sealed: bool) -> None:
+        """
+        Adds a copy that proves its bytes, and none that differ from those here.
+
+        Args:
+            source: the copy.
+            digests: of all its blocks.
+            is_sealed: the bytes that were sealed here are expected.
+        """
+        expected = self.expected or digests
+        other = [i for i, one in enumerate(digests) if one != expected[i]]
+        if not other:
+            self.expected = digests
+            self.sources.append(source)
+        elif is_sealed:
+            why = f"its block {other[0]} is not the one that was sealed"
+            self.refusals.append(f"{source.name}: {why}")
+        else:
+            self.is_torn = True
+            why = f"its block {other[0]} differs from that of {self.sources[0].name}"
+            self.refusals.append(f"{source.name}: {why}")
 
 
 class _Search:
@@ -253,7 +277,9 @@ class _Search:
         offer: _Offer,
         blocks: tuple[int, ...] = (),
     ) -> MendStep | Unmended:
-        if not offer.sources or offer.expected is None:
+        if offer.is_torn:
+            reason += ", and the other copies differ: name the right one alone"
+        if offer.is_torn or not offer.sources or offer.expected is None:
             refusals = (*self._refused, *offer.refusals)
             return Unmended(base, reason, refusals, blocks=blocks)
         return MendStep(
@@ -291,16 +317,14 @@ class _Search:
                 # It went away: the next one may have the segment.
                 offer.refusals.append(str(error))
                 continue
-            reason = digests if isinstance(digests, str) else ""
-            if not isinstance(digests, str):
-                reason = _difference(digests, offer.expected, whole)
-            if reason:
+            if isinstance(digests, str):
+                offer.refusals.append(f"{source.name}: {digests}")
+            elif reason := _difference(digests, whole):
                 offer.refusals.append(f"{source.name}: {reason}")
-                continue
-            assert not isinstance(digests, str)
-            offer.expected = digests
-            offer.sources.append(source)
-            offer.seal = offer.seal or seal
+            else:
+                offer.take(source, digests, is_sealed=expected is not None)
+                if source in offer.sources:
+                    offer.seal = offer.seal or seal
         return offer
 
     def _proved(
@@ -370,15 +394,11 @@ def _other_log(mine: CopyFacts, theirs: CopyFacts) -> str:
     return ""
 
 
-def _difference(
-    digests: _Digests, expected: _Digests | None, whole: Mapping[int, int | None]
-) -> str:
+def _difference(digests: _Digests, whole: Mapping[int, int | None]) -> str:
     """
-    Why the blocks of a copy are not those of the segment; empty: they are.
+    Why the blocks of a copy are not those of the segment; empty: they may be.
     """
     for index, digest in enumerate(digests):
-        if expected is not None and digest != expected[index]:
-            return f"its block {index} is not the one that was sealed"
         if whole.get(index, digest) != digest:
             return f"its block {index} differs from the whole one here"
     return ""
