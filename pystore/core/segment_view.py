@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.errors import NotAStoreError, PystoreError
+from pystore.fs.atomic import storage_error
 from pystore.fs.layout import COMMIT_LOG, segment_name, segment_path
 
 __all__ = ["open_files", "open_view", "segment_name"]
@@ -70,11 +71,8 @@ def open_files(
         NotAStoreError: the files are no segments.
         StorageError: the system refused.
     """
-    with tempfile.TemporaryDirectory(prefix="pystore-view-", dir=_MEMORY) as folder:
-        links = Path(folder, COMMIT_LOG)
-        links.mkdir()
-        for base, path in files.items():
-            os.symlink(path.absolute(), links / segment_name(base))
+    with ExitStack() as stack:
+        folder = _links(files, stack)
         try:
             with LogReader(folder, options) as log:
                 yield log
@@ -82,6 +80,27 @@ def open_files(
             # The folder is removed before a caller reads the error.
             _name_store(error, folder, str(root))
             raise
+
+
+def _links(files: Mapping[int, Path], stack: ExitStack) -> str:
+    """
+    Makes a folder with a log of links, which goes with the stack.
+    """
+    try:
+        folder = stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix="pystore-view-", dir=_MEMORY, ignore_cleanup_errors=True
+            )
+        )
+        links = Path(folder, COMMIT_LOG)
+        links.mkdir()
+        for base, path in files.items():
+            os.symlink(path.absolute(), links / segment_name(base))
+    except OSError as error:
+        # The error of the system does not name the folder.
+        where = Path(_MEMORY or tempfile.gettempdir())
+        raise storage_error("make links in", where, error) from error
+    return folder
 
 
 def _name_store(error: PystoreError, folder: str, root: str) -> None:
