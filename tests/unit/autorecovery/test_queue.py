@@ -248,6 +248,26 @@ class TestTaking:
         peer.mark(KEY)
         assert peer.queue.get(KEY) is not None
 
+    def test_records_of_a_later_form_are_left_to_the_later_program(
+        self, peer: Peer, other: Peer
+    ) -> None:
+        """Two versions share the records: the older one works beside it."""
+        later = b'{"form":2,"missing":{"2":["ABSENT"]},"priority":"high"}'
+        put(peer.store, KEY.mark, later)
+        put(peer.store, page_key(0), b'{"form":2,"order":"by need"}')
+        peer.mark(segment(2))
+        claim = other.take()
+
+        assert segment(2) == claim.key
+        assert peer.queue.take(peer.slot) is None
+        assert {segment(2)} == set(peer.queue.list())
+        with pytest.raises(FormatError, match="later pystore: update"):
+            peer.mark(KEY)
+        assert other.queue.done(claim)
+        found = peer.store.get(KEY.mark)
+        assert found is not None
+        assert later == found.value
+
 
 class TestBackOff:
     """AR-R11."""

@@ -20,6 +20,7 @@ BookKeeper's tests of its worker, by name:
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ from lib.remoting.record_stores import Space
 from lib.store.late import follow_from
 from lib.store.pairs import SEGMENT
 
+from pystore import Store
 from pystore.autorecovery.pauses import PauseKind, PauseTarget, pause
 from pystore.autorecovery.queue import UnderReplicationQueue
 from pystore.autorecovery.segment_key import SegmentKey
@@ -190,6 +192,24 @@ class TestLooking:
         assert (0, 30) == (mark.tries, -(-rest_ms // 1000))
         assert "replication has it still" in mark.why
         assert [[], [], []] == actions(replicas)
+
+    def test_a_replica_with_an_empty_disk_says_nothing_about_its_copies(
+        self, recovery: Recovery, replicas: LocalSet, made: Path
+    ) -> None:
+        """It lost all of them; replication or a replacement brings them."""
+        empty = replicas.replicas[2]
+        shutil.rmtree(empty.root)
+        Store(empty.root, segment_size=SEGMENT, queue_file_bytes=20 * 400).close()
+        damage(replicas.replicas[3].root, "missing")
+        recovery.mark({3: ABSENT})
+        recovery.run()
+
+        good = segment_file(made, SEGMENT).read_bytes()
+        assert good == segment_file(replicas.replicas[3].root, SEGMENT).read_bytes()
+        assert {} == recovery.queue.list()
+        assert {} == recovery.queue.dead()
+        assert OrderAction.REPAIR not in actions(replicas)[1]
+        assert str(empty.root) not in replicas.replicas[3].orders[-1].sources
 
     def test_a_copy_that_may_still_be_cut_is_no_source(
         self, recovery: Recovery, replicas: LocalSet, made: Path

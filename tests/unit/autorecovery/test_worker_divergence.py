@@ -4,7 +4,6 @@ Segments of which no copy is good, or whose whole copies differ, over each backe
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from lib.autorecovery.recoveries import (
     ABSENT,
     DIVERGENT,
     KEY,
+    RECORDS,
     Recovery,
     alive,
     bytes_of,
@@ -25,7 +25,7 @@ from lib.autorecovery.recoveries import (
 )
 from lib.command_line import segment_file
 from lib.store.late import follow_from
-from lib.store.pairs import SEGMENT
+from lib.store.pairs import SEGMENT, fill, seal
 
 from pystore import Store
 from pystore.autorecovery.dead_segment import is_offered
@@ -34,6 +34,12 @@ from pystore.records.record_store import RecordStore
 from pystore.seals import BLOCK_BYTES
 from pystore.segments.store_copy import StoreCopy
 from pystore.store.sealer import seal_next
+
+
+def remove_seals(root: Path) -> None:
+    """Of all segments."""
+    for one in (root / "meta" / "seals").iterdir():
+        one.unlink()
 
 
 class TestDivergence:
@@ -47,8 +53,7 @@ class TestDivergence:
         fork(replicas, 2)
         if not has_seals:
             for it in replicas.replicas.values():
-                shutil.rmtree(it.root / "meta" / "seals")
-                (it.root / "meta" / "seals").mkdir()
+                remove_seals(it.root)
         recovery.mark({2: DIVERGENT})
         it = replicas.replicas[2]
         with Store(it.root) as it.store:
@@ -66,12 +71,16 @@ class TestDivergence:
         file = segment_file(made, SEGMENT).read_bytes()
         assert file == segment_file(it.root, SEGMENT).read_bytes()
 
+    @pytest.mark.parametrize("has_seals", [True, False])
     def test_one_against_one_is_left_to_a_person(
-        self, recovery: Recovery, replicas: LocalSet
+        self, recovery: Recovery, replicas: LocalSet, has_seals: bool
     ) -> None:
         """It leaves the queue with the evidence, and nothing is changed."""
         del replicas.replicas[3]
         fork(replicas, 2)
+        if not has_seals:
+            for it in replicas.replicas.values():
+                remove_seals(it.root)
         before = bytes_of(replicas)
         recovery.mark({2: DIVERGENT})
         recovery.run()
@@ -87,13 +96,32 @@ class TestDivergence:
         """What was sealed is what was acknowledged, as far as anything tells it."""
         fork(replicas, 2)
         for one in (1, 3):
-            seals = replicas.replicas[one].root / "meta" / "seals"
-            shutil.rmtree(seals)
-            seals.mkdir()
+            remove_seals(replicas.replicas[one].root)
         recovery.mark({2: DIVERGENT})
         recovery.run()
 
         assert {KEY} == set(recovery.queue.dead())
+
+    def test_a_seal_that_all_other_copies_deny_is_left_to_a_person(
+        self, recovery: Recovery, replicas: LocalSet, tmp_path: Path
+    ) -> None:
+        """Its bytes are those of the others: what they were when they were sealed?"""
+        other = tmp_path / "other"
+        fill(other, RECORDS, first=5)
+        seal(other)
+        root = replicas.replicas[2].root
+        (path,) = (root / "meta" / "seals").glob(f"{SEGMENT:020d}*")
+        path.write_bytes((other / "meta" / "seals" / path.name).read_bytes())
+        before = bytes_of(replicas)
+        recovery.queue.change_settings({"dead_after": 2})
+        recovery.mark({2: corrupt(0)})
+        recovery = Recovery(recovery.store, replicas, clock=recovery.clock)
+        for _ in range(2):
+            recovery.run()
+            recovery.later()
+
+        assert "is not the one that was sealed" in recovery.queue.dead()[KEY].evidence
+        assert before == bytes_of(replicas)
 
     def test_a_voter_that_does_not_answer_is_waited_for(
         self, recovery: Recovery, replicas: LocalSet

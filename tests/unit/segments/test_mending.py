@@ -293,6 +293,63 @@ def test_without_seals_the_records_prove_themselves(
     check_equal(good, bad)
 
 
+@pytest.mark.parametrize("at", [8, 100, -1])
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_seal_with_a_flipped_bit_is_no_seal(
+    good: Path, bad: Path, at: int, *, is_damaged: bool
+) -> None:
+    """
+    It proves nothing, here or at the source, and condemns no whole segment.
+    """
+    for root in (good, bad):
+        seals = root / "meta" / "seals"
+        (path,) = seals.glob(f"{SEGMENT:020d}*")
+        flip(path, at % path.stat().st_size)
+        assert StoreCopy(root).seal(SEGMENT) is None
+    if is_damaged:
+        damage(segment_file(bad, SEGMENT), "payload bit")
+    done = mend_closed(bad, [good], bad.parent / "kept").done
+
+    assert [SEGMENT] * is_damaged == [one.base for one in done]
+    assert good_bytes(good) == good_bytes(bad)
+
+
+def good_bytes(root: Path) -> bytes:
+    """
+    The bytes of the segment that is damaged.
+    """
+    return segment_file(root, SEGMENT).read_bytes()
+
+
+@pytest.mark.parametrize("has_seals", [True, False])
+@pytest.mark.parametrize("kind", ["another segment", "sparse", "text"])
+def test_a_file_of_another_segment_is_damage(
+    good: Path, bad: Path, kind: str, *, has_seals: bool
+) -> None:
+    """
+    Of the right size, with whole records of another place, with a hole in it, or with
+    what another program wrote there.
+    """
+    path = segment_file(bad, SEGMENT)
+    match kind:
+        case "another segment":
+            shutil.copyfile(segment_file(bad, 2 * SEGMENT), path)
+        case "sparse":
+            half = path.read_bytes()[: SEGMENT // 2]
+            with path.open("wb") as file:
+                file.write(half)
+                file.truncate(SEGMENT)
+        case "text":
+            path.write_bytes(b"to whom it may concern\n".ljust(SEGMENT))
+    if not has_seals:
+        for root in (good, bad):
+            shutil.rmtree(root / "meta" / "seals")
+    done = mend_closed(bad, [good], bad.parent / "kept").done
+
+    assert [SEGMENT] == [one.base for one in done]
+    check_equal(good, bad)
+
+
 def test_two_whole_copies_that_differ_are_named_and_not_changed(
     bad: Path, tmp_path: Path
 ) -> None:
