@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from backlogs import Backlog, bare_link, full_segments, serving
+from bookkeeper_set import Ledgers, auto_recovery, lacking
 from contest import Contender, Contest, Timed, ratios
 from large_stores import Stores
 from lib.store.late import follow_from
@@ -25,6 +26,8 @@ from pystore.store.store import Store
 
 _PIECE = 4 << 20
 _GIB = 1 << 30
+_LOST = Ledgers(8, 2048, 64 << 10)  # 1 GiB
+_LOST_IN_SMOKE = Ledgers(2, 64, 64 << 10)
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +104,41 @@ def test_a_log_is_filled_from_a_peer(
             "load": load(),
         },
     )
+
+
+@pytest.mark.benchmark(group="pull and install, of BookKeeper")
+def test_a_fill_is_faster_than_auto_recovery(
+    contest: Contest,
+    folder: Callable[[], Path],
+    sealed: Backlog,
+    is_smoke: bool,
+    table: Table,
+) -> None:
+    """
+    BookKeeper copies a lost bookie's ledgers from the other bookie to a spare one, and
+    syncs them; the sizes differ, so rates are compared.
+    """
+    if reason := lacking():
+        pytest.skip(reason)
+    if is_smoke:
+        # Its store has no full segment: only the rival is tried.
+        contest.hold(auto_recovery(folder, _LOST_IN_SMOKE), {})
+        return
+    others = {
+        "BookKeeper": auto_recovery(folder, _LOST),
+        "with": _filled(folder, sealed, has_entries=True),
+    }
+    taken = contest.hold(_filled(folder, sealed, has_entries=False), others)
+    theirs = taken["BookKeeper"].scaled(_LOST.bytes / _GIB)
+    for name, what in (("pystore", "without"), ("with", "with")):
+        speed = taken[name].scaled(sealed.end_offset / _GIB)
+        table.at_least(
+            f"pull and install {what} queue entries, of BookKeeper's AutoRecovery",
+            10,
+            ratios(taken["BookKeeper"], taken[name], sealed.end_offset / _LOST.bytes),
+            {
+                "pystore": f"{speed.median:.2f} GiB/s",
+                "BookKeeper 4.17.3": f"{theirs.median:.3f} GiB/s",
+                "load": load(),
+            },
+        )
