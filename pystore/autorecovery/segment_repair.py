@@ -295,6 +295,7 @@ class SegmentRepair:
             blocks,
             self._settings.repair_bytes_per_s,
             replaces,
+            self._settings.serve_bytes_per_s,
         )
         job = _RepairJob(look, order, now_ms, now_ms)
         self._jobs[look.replica.broker_id] = job

@@ -118,7 +118,8 @@ class SegmentJobs:
         """
         Starts a job, or joins the one of the same claim, whose rate is changed; returns
         how far it is. A fill also joins one of the same segment that has all bytes and
-        waits for the segment above it.
+        waits for the segment above it. The rate at which the host serves is that of the
+        last order.
 
         Raises:
             BusyError: too many run; try again later.
@@ -127,6 +128,7 @@ class SegmentJobs:
         with self._lock:
             if self._is_closed:
                 raise ClosedError("this broker is being closed")
+            self._rates.serve_at(order.serve_bytes_per_second)
             job = self._jobs.get(order.claim) or self._waiting(order)
             if job is not None:
                 self._jobs[order.claim] = job

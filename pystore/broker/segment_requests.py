@@ -153,7 +153,7 @@ class SegmentRequests:
                         tls=config.server_tls,
                         guard=self._guard,
                         say=self._say,
-                        rate=config.rates.outward,
+                        rate=config.rates.serving,
                     )
                 except (OSError, PystoreError) as error:
                     # Such as for a port that is taken: the broker serves without it.

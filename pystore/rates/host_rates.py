@@ -18,6 +18,7 @@ from typing import Any
 
 from pystore.clocks import clock_ms
 from pystore.errors import InvalidError
+from pystore.rates.joint_rate import JointRate
 from pystore.rates.latency_samples import LatencySamples
 from pystore.rates.shared_rate import SharedRate
 from pystore.rates.yielding import yielded_rate
@@ -73,6 +74,8 @@ class HostRates:
         inward: written here: segments that are pulled, catch-up of slaves here.
         outward: read here: segments and digests that are served, catch-up of slaves
             elsewhere, checks of own segments.
+        serving: what is served to repairs: `outward`, and the rate that AutoRecovery
+            told last (`serve_at`).
         latency: takes samples.
     """
 
@@ -87,6 +90,8 @@ class HostRates:
         self._now_ms = now_ms
         self.inward = SharedRate(self._limits.in_bytes, now_ms, sleep)
         self.outward = SharedRate(self._limits.out_bytes, now_ms, sleep)
+        self._served = SharedRate(0, now_ms, sleep)
+        self.serving = JointRate(self.outward, self._served)
         self.latency = latency or LatencySamples()
         self.latency.is_wanted = bool(self._limits.latency_ms)
         self._lock = threading.Lock()
@@ -125,6 +130,17 @@ class HostRates:
             self.outward.change(new.out_bytes)
             self._changed_ms = self._now_ms()
             return new
+
+    def serve_at(self, bytes_per_second: int) -> None:
+        """
+        Sets the rate of what is served to repairs, beside `outward`; it is not stored.
+
+        Args:
+            bytes_per_second: 0: none but `outward`; -1: as it was.
+        """
+        with self._lock:
+            if bytes_per_second not in (-1, self._served.bytes_per_second):
+                self._served.change(bytes_per_second)
 
     def look(self) -> None:
         """
@@ -170,5 +186,6 @@ class HostRates:
             "outBytesPerSecond": self.outward.bytes_per_second,
             "inBytes": self.inward.moved_bytes,
             "outBytes": self.outward.moved_bytes,
+            "toldServeBytesPerSecond": self._served.bytes_per_second,
             "appendP99Ms": self._p99_ms,
         }

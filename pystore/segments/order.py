@@ -104,6 +104,8 @@ class SegmentOrder:
         replaces: `OrderProgress.digest` of a whole copy that `OrderAction.REPAIR`
             replaces all the same: the majority of the copies is against it; empty: a
             whole copy is never changed.
+        serve_bytes_per_second: of all blocks and digests that the host of this replica
+            serves to others, from now on; 0: no limit but the host's; -1: as it was.
     """
 
     claim: str
@@ -113,6 +115,7 @@ class SegmentOrder:
     blocks: tuple[int, ...] = ()
     bytes_per_second: int = 0
     replaces: str = ""
+    serve_bytes_per_second: int = -1
 
 
 class OrderOutcome(Enum):

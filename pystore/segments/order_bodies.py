@@ -104,6 +104,7 @@ def encode_order(order: SegmentOrder) -> bytes:
             "blocks": order.blocks,
             "bytesPerSecond": order.bytes_per_second,
             "replaces": order.replaces,
+            "serveBytesPerSecond": order.serve_bytes_per_second,
         }
     )
 
@@ -124,10 +125,13 @@ def decode_order(body: bytes) -> SegmentOrder:
         tuple(_values(row, "blocks", int)),
         read_value(row, "bytesPerSecond", int),
         read_value(row, "replaces", str),
+        # A worker of an earlier version does not tell it.
+        read_value({"serveBytesPerSecond": -1, **row}, "serveBytesPerSecond", int),
     )
     if not 0 < len(found.claim) <= CLAIM_CHARS_MAX:
         raise RemoteViolation(f"7121 with a claim of {len(found.claim)} characters")
-    if min(found.base, found.bytes_per_second, *found.blocks, 0):
+    least = found.base, found.bytes_per_second, found.serve_bytes_per_second + 1
+    if min(*least, *found.blocks, 0):
         raise RemoteViolation("7121 with a negative number")
     return found
 

@@ -28,6 +28,7 @@ from pystore.fs.layout import segment_path
 from pystore.ha.wire.proof import OPEN, LinkGuard
 from pystore.net.tls import ServerTls, TlsMode
 from pystore.net.tls_channel import TLS_FIRST_BYTE
+from pystore.rates.joint_rate import JointRate
 from pystore.rates.shared_rate import SharedRate
 from pystore.remoting.json_body import read_list, read_value
 from pystore.seals import BLOCK_BYTES
@@ -91,10 +92,10 @@ class SegmentServer:
         tls: ServerTls | None = None,
         guard: Callable[[], LinkGuard] = lambda: OPEN,
         say: Callable[[str], object] = bool,
-        rate: SharedRate | None = None,
+        rate: SharedRate | JointRate | None = None,
     ) -> None:
         StoreCopy(root)  # its error is that of the start
-        self._rate = rate or SharedRate()
+        self._rate: SharedRate | JointRate = rate or SharedRate()
         self._root, self._tls, self._guard, self._say = root, tls, guard, say
         self._listener = socket.create_server((host, port), backlog=_BACKLOG)
         self.address = f"{host}:{self._listener.getsockname()[1]}"
@@ -198,7 +199,7 @@ class _Connection:
         root: Path,
         channel: socket.socket,
         guard: Callable[[], LinkGuard],
-        rate: SharedRate,
+        rate: SharedRate | JointRate,
     ) -> None:
         self._root, self._channel = root, channel
         self._guard, self._rate = guard, rate

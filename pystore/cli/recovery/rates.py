@@ -95,10 +95,12 @@ def rates(
 
 def _pairs(found: dict[str, Any]) -> list[tuple[str, str]]:
     p99_ms, limit_ms = found["appendP99Ms"], found["repairLatencyMs"]
+    told = found["toldServeBytesPerSecond"]
     took = "not measured" if p99_ms is None else f"{p99_ms:.1f} ms"
     return [
         ("in", _rate(found["inBytesPerSecond"], found["repairBytesPerSecond"])),
         ("out", _rate(found["outBytesPerSecond"], found["serveBytesPerSecond"])),
+        ("served at most", _rate(told, told)),
         ("moved in", f"{found['inBytes']:,} bytes"),
         ("moved out", f"{found['outBytes']:,} bytes"),
         ("yields", f"above {limit_ms} ms" if limit_ms else "never"),

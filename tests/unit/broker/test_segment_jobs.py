@@ -19,6 +19,7 @@ from lib.segment_orders import address_of, ended, fill, flip, ordered, wait_unti
 
 from pystore import Message, Store
 from pystore.autorecovery.peer_client import RemotePeers
+from pystore.autorecovery.replica_peers import ReplicaAddress
 from pystore.broker.mend_jobs import MendJobs
 from pystore.broker.node import BrokerNode
 from pystore.errors import BusyError, InvalidError, UnavailableError
@@ -28,7 +29,7 @@ from pystore.segments.order import OrderAction, OrderOutcome, SegmentOrder
 from pystore.segments.peer_server import SegmentServer
 
 LARGE = 3 * BLOCK_BYTES
-FILL = OrderAction.FILL
+CHECK, FILL = OrderAction.CHECK, OrderAction.FILL
 
 
 def segment_path(one: BrokerNode, base: int) -> Path:
@@ -432,6 +433,36 @@ def test_a_rate_of_the_broker_holds_all_its_jobs(tmp_path: Path) -> None:
             assert OrderOutcome.REPAIRED is ended(peers, slave, order).outcome
         with pytest.raises(InvalidError, match="in_bytes"):
             peers.change_rate(slave, -1)
+
+    asyncio.run(main())
+
+
+def test_a_source_serves_at_the_rate_that_its_last_order_tells(tmp_path: Path) -> None:
+    """
+    The order is one to the source, such as the check before a repair.
+    """
+
+    async def main() -> None:
+        async with late(tmp_path, LARGE, 3) as (_, a, b):
+            with RemotePeers() as peers:
+                await asyncio.to_thread(steps, peers, a, b)
+
+    def told(peers: RemotePeers, replica: ReplicaAddress, rate: int) -> None:
+        check = replace(ordered(CHECK, 0), serve_bytes_per_second=rate)
+        assert OrderOutcome.WHOLE is ended(peers, replica, check).outcome
+
+    def steps(peers: RemotePeers, a: BrokerNode, b: BrokerNode) -> None:
+        master, slave = address_of(a), address_of(b)
+        source, begin = peers.stat(master).segments_address, peers.stat(slave).begin
+        told(peers, master, 1)
+        order = ordered(FILL, begin - LARGE, source)
+        peers.order(slave, order)
+        wait_until(lambda: a.config.rates.outward.moved_bytes > LARGE)
+        assert OrderOutcome.RUNNING is peers.progress(slave, order.claim).outcome
+        told(peers, master, -1)
+        assert OrderOutcome.RUNNING is peers.progress(slave, order.claim).outcome
+        told(peers, master, 0)
+        assert OrderOutcome.REPAIRED is ended(peers, slave, order).outcome
 
     asyncio.run(main())
 

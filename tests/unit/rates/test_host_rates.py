@@ -86,3 +86,22 @@ def test_a_limit_that_is_lifted_gives_the_whole_rate_at_once() -> None:
     assert 64 << 20 == rates.inward.bytes_per_second
     assert None is rates.status()["appendP99Ms"]
     assert not rates.latency.is_wanted
+
+
+def test_what_is_served_keeps_the_rate_that_was_told_and_that_of_the_host() -> None:
+    """
+    What else goes out keeps that of the host alone.
+    """
+    rates = rates_of(RateClock(), RateLimits(out_bytes=30))
+    rates.serve_at(20)
+    assert (20, 30) == (
+        rates.serving.bytes_per_second,
+        rates.outward.bytes_per_second,
+    )
+    rates.serve_at(-1)
+    assert 20 == rates.status()["toldServeBytesPerSecond"]
+    rates.serve_at(40)
+    assert 30 == rates.serving.bytes_per_second
+    rates.change(out_bytes=0)
+    rates.serve_at(0)
+    assert 0 == rates.serving.bytes_per_second

@@ -38,7 +38,9 @@ STAT = ReplicaStat(
     (BadSource(1, 5000), BadSource(2, 0)),
     7,
 )
-ORDER = SegmentOrder("w/1", 1 << 40, OrderAction.FILL, ("a:1", "b:2"), (0, 3), 1 << 20)
+ORDER = SegmentOrder(
+    "w/1", 1 << 40, OrderAction.FILL, ("a:1", "b:2"), (0, 3), 1 << 20, "", 5
+)
 PROGRESS = OrderProgress(OrderOutcome.DAMAGED, "2 of 3", (0, 2), 5)
 
 
@@ -66,6 +68,17 @@ def test_a_broker_of_an_earlier_version_tells_no_generation_of_its_cuts() -> Non
     del told["cutGeneration"]
 
     assert replace(STAT, cut_generation=-1) == decode_stat(json.dumps(told).encode())
+
+
+def test_a_worker_of_an_earlier_version_tells_no_rate_of_serving() -> None:
+    """
+    That of the host stays.
+    """
+    told = json.loads(encode_order(ORDER))
+    del told["serveBytesPerSecond"]
+
+    expected = replace(ORDER, serve_bytes_per_second=-1)
+    assert expected == decode_order(json.dumps(told).encode())
 
 
 @pytest.mark.parametrize(
@@ -102,6 +115,7 @@ def test_a_stat_of_no_log_is_refused(change: dict[str, object]) -> None:
         {"sources": [1]},
         {"sources": None},
         {"bytesPerSecond": -1},
+        {"serveBytesPerSecond": -2},
     ],
 )
 def test_an_order_of_another_form_is_refused(change: dict[str, object]) -> None:
