@@ -179,6 +179,7 @@ class Auditor:
             "marks": len(self._picture.marks),
             "marks_waiting": len(self._damage.waiting),
             "dead": len(self._picture.dead),
+            **self._losses.numbers,
         }
 
     # -- turns ---------------------------------------------------------------------

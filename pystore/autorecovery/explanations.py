@@ -28,6 +28,12 @@ from pystore.autorecovery.maintenance import (
     read_maintenance,
 )
 from pystore.autorecovery.pauses import Pauses, read_pauses
+from pystore.autorecovery.placement import (
+    MisplacedReplica,
+    misplaced,
+    misplaced_lines,
+    place_for,
+)
 from pystore.autorecovery.queue_view import QueueContents, read_contents
 from pystore.autorecovery.replacement_record import (
     HostDrain,
@@ -36,7 +42,7 @@ from pystore.autorecovery.replacement_record import (
     ReplacementPhase,
 )
 from pystore.autorecovery.replacement_requests import list_drains, read_replacements
-from pystore.autorecovery.replacement_target import HostFacts, choose_host
+from pystore.autorecovery.replacement_target import HostChoice, HostFacts, choose_host
 from pystore.autorecovery.replica_key import ReplicaKey
 from pystore.autorecovery.replica_peers import ClusterView
 from pystore.autorecovery.segment_key import SegmentKey
@@ -72,6 +78,7 @@ class ExplainedKind(Enum):
     DRAIN = "drain"
     REPLACEMENT = "replacement"
     LOSS = "loss"
+    MISPLACED = "misplaced"
     FILL = "fill"
     DEAD = "dead"
     MARK = "mark"
@@ -270,6 +277,9 @@ class _Explainer:
         for lost, loss in sorted(self._records.losses.items()):
             if self._is_meant((lost.cluster, lost.set_name), (lost.broker_id,)):
                 yield self._loss(lost, loss)
+        for one in misplaced(self._facts()):
+            if self._is_meant(one.key.names, (one.key.broker_id,), {one.host}):
+                yield self._misplaced(one)
         for names, described in self._told.view.sets.items():
             for broker in _filling(described):
                 if self._is_meant(names, (broker.broker_id,)):
@@ -462,11 +472,7 @@ class _Explainer:
             state.append(f"{one.tries} requests were sent: the next is in {left_s} s")
         candidates: dict[str, str] = {}
         if one.phase is ReplacementPhase.WANTED:
-            choice = choose_host(key, one, self._facts())
-            if choice.host:
-                candidates[f"host {choice.host}"] = "yes: it is the best one"
-            for name, why in choice.refused.items():
-                candidates[f"host {name}"] = f"no: {why}"
+            candidates = _candidates(choose_host(key, one, self._facts()))
         return Explanation(
             ExplainedKind.REPLACEMENT,
             key.text,
@@ -474,6 +480,13 @@ class _Explainer:
             candidates,
             one.not_before_ms,
         )
+
+    def _misplaced(self, one: MisplacedReplica) -> Explanation:
+        choice = place_for(one.key, self._facts())
+        wants = self._records.settings.placement_repair
+        state = tuple(misplaced_lines(one, wants_move=wants))
+        name = one.key.text
+        return Explanation(ExplainedKind.MISPLACED, name, state, _candidates(choice))
 
     def _drain(self, host: str) -> Explanation:
         one, described = self._records.drains[host], self._told.hosts.get(host)
@@ -496,3 +509,10 @@ class _Explainer:
         if described is not None and not keys:
             state.append("it has no replica left: stop it, and decommission it again")
         return Explanation(ExplainedKind.DRAIN, host, tuple(state))
+
+
+def _candidates(choice: HostChoice) -> dict[str, str]:
+    found = {f"host {choice.host}": "yes: it is the best one"} if choice.host else {}
+    return found | {
+        f"host {name}": f"no: {why}" for name, why in choice.refused.items()
+    }

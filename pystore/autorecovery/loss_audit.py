@@ -72,6 +72,13 @@ class LossReplacements(Protocol):
         """
         ...
 
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """
+        What else it has to tell, by name: how replicas lie on hosts.
+        """
+        ...
+
     def replace(
         self,
         due: Sequence[DueLoss],
@@ -104,6 +111,13 @@ class NoReplacements:
     """
 
     is_moving = False
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """
+        See `LossReplacements.numbers`.
+        """
+        return {}
 
     def replace(
         self,
@@ -247,6 +261,13 @@ class LossAudit:
         self.due = tuple(due)
         self.next_due_ms = min(waiting_ms, default=0)
         self._write(losses)
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """
+        What the replacements tell.
+        """
+        return self._replacements.numbers
 
     def unknown(self) -> None:
         """

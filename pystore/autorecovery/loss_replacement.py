@@ -7,9 +7,10 @@ Source: D1; AR-R18, AR-R22; docs/autorecovery.md, *Replacing a replica*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pystore.autorecovery.loss_audit import NO_HOST, DueLoss
+from pystore.autorecovery.placement_audit import PlacementAudit
 from pystore.autorecovery.replacement import Replacements
 from pystore.autorecovery.replacement_record import ReplacementKey
 from pystore.autorecovery.replica_key import ReplicaKey
@@ -28,10 +29,19 @@ class HostReplacements:
 
     Args:
         replacements: of all sets; of the Auditor's session.
+        clock_ms: returns Unix time.
     """
 
-    def __init__(self, replacements: Replacements) -> None:
+    def __init__(self, replacements: Replacements, clock_ms: Callable[[], int]) -> None:
         self._replacements = replacements
+        self._placement = PlacementAudit(replacements, clock_ms)
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """
+        See `LossReplacements.numbers`.
+        """
+        return self._placement.numbers
 
     @property
     def is_moving(self) -> bool:
@@ -56,6 +66,7 @@ class HostReplacements:
         lost = [_replaced(one.replica) for one in due]
         try:
             self._replacements.step(view, settings, term, lost)
+            self._placement.turn(view, settings, term)
         except UnavailableError as error:
             # Of the hosts or of the record store: the next turn goes on.
             return {one.replica: str(error) for one in due}

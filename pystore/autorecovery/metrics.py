@@ -30,6 +30,11 @@ FRESH_MS = 30_000
 
 _PREFIX = "pystore_recovery"
 
+_TOLD = {
+    "misplaced": "Replicas that share a rack, while another rack has room.",
+    "overreplicated": "Sets that have more replicas than an operator wants.",
+}
+
 
 class RecoveryCollector(Collector):
     """
@@ -127,6 +132,10 @@ def _gauges(status: RecoveryStatus) -> Iterator[GaugeMetricFamily]:
     yield _gauge("claims", "Segments that are being repaired.", summary.claims)
     yield _gauge("dead_segments", "Segments without a good copy.", summary.dead)
     yield _gauge("lost_replicas", "Replicas that are dead.", len(status.lost))
+    for name, text in _TOLD.items():
+        number = status.told(name)
+        if number is not None:
+            yield _gauge(name, text, number)
     away = sum(status.at_ms < one.until_ms for one in status.maintenance.values())
     yield _gauge("in_maintenance", "Hosts and replicas that may be away.", away)
     yield _gauge("enabled", "Whether taking is enabled.", summary.is_enabled)

@@ -35,6 +35,7 @@ from pystore.autorecovery.replacement_record import (
     ASKED,
     Replacement,
     ReplacementKey,
+    ReplacementPhase,
     ReplacementReason,
     encode_replacement,
 )
@@ -67,6 +68,7 @@ _SAY_AGAIN_MS = 30_000
 _MARKS_MS = 10_000  # so old may they be for a wait, not for a request
 _CLEAN_TRIES = 3
 _MOVING_MS = 5_000
+_RANKS = {ReplacementReason.DRAIN: 1, ReplacementReason.MISPLACED: 2}
 
 _Seen = tuple[Replacement, int]
 _Decide = Callable[[SetDescription | None, int], ReplacementStep]
@@ -172,7 +174,8 @@ class Replacements:
         self._read()
         for key in lost:
             if self._asked != -1 and not self.handles(*key.names, key.broker_id):
-                self._ask(key, ReplacementReason.LOST, "the Auditor", term)
+                self.ask(key, ReplacementReason.LOST, "the Auditor", term)
+            self._lose(key, term)
         self._complete(view, term)
         if not self._known and not self._drains:
             return
@@ -211,7 +214,7 @@ class Replacements:
             if self._asked == -1 or not described.copies or key in known:
                 continue
             if lacks_replicas(described, known, {}):
-                self._ask(key, ReplacementReason.MISSING, "the Auditor", term)
+                self.ask(key, ReplacementReason.MISSING, "the Auditor", term)
 
     def _drain(
         self,
@@ -236,17 +239,58 @@ class Replacements:
                     # Its replacement takes care of it.
                     continue
                 if broker.is_alive and with_living:
-                    self._ask(key, ReplacementReason.DRAIN, f"drain of {host}", term)
+                    self.ask(key, ReplacementReason.DRAIN, f"drain of {host}", term)
                 elif not broker.is_alive and view.may_replace:
-                    self._ask(key, ReplacementReason.LOST, f"drain of {host}", term)
+                    self.ask(key, ReplacementReason.LOST, f"drain of {host}", term)
 
-    def _ask(
+    def _lose(self, key: ReplacementKey, term: CheckVersion) -> None:
+        """
+        A replica that was to be moved is lost: any host is good for it now.
+        """
+        one, version = self._known.get(key, (None, 0))
+        if self._asked != -1 and one and one.reason is ReplacementReason.MISPLACED:
+            self._put(key, replace(one, reason=ReplacementReason.LOST), version, term)
+
+    def count(self, reason: ReplacementReason) -> int:
+        """
+        Returns how many replacements for a reason have not ended, as of the last step;
+        one that has only to be cleared up has.
+        """
+        ended = ReplacementPhase.CLEARING
+        known = (one for one, _ in self._known.values() if one.phase is not ended)
+        return sum(one.reason is reason for one in known)
+
+    def facts(self, view: ClusterView, settings: RecoverySettings) -> HostFacts:
+        """
+        Returns what the choice of a host depends on, as of the last step.
+
+        Raises:
+            UnavailableError: the hosts do not answer.
+        """
+        return self._around(view, self._hosts.all_hosts(), settings)
+
+    def _around(
+        self,
+        view: ClusterView,
+        hosts: Mapping[str, RecoveryHost],
+        settings: RecoverySettings,
+    ) -> HostFacts:
+        known = {key: one for key, (one, _) in self._known.items()}
+        return HostFacts(view.sets, hosts, known, frozenset(self._drains), settings)
+
+    def ask(
         self,
         key: ReplacementKey,
         reason: ReplacementReason,
         by: str,
         term: CheckVersion,
     ) -> None:
+        """
+        Asks for a replacement, if there is none of that replica.
+
+        Raises:
+            FencedError: the term has ended.
+        """
         now_ms = self._clock_ms()
         self._put(key, Replacement(reason, now_ms, by, phase_ms=now_ms), ABSENT, term)
 
@@ -299,13 +343,7 @@ class Replacements:
             return
         one, version = self._known[key]
         names = key.names
-        around = HostFacts(
-            view.sets,
-            hosts,
-            {other: it for other, (it, _) in self._known.items()},
-            frozenset(self._drains),
-            settings,
-        )
+        around = self._around(view, hosts, settings)
 
         def decide(described: SetDescription | None, age_ms: int) -> ReplacementStep:
             facts = ReplacementFacts(
@@ -433,14 +471,15 @@ class Replacements:
 
     def _urgency(
         self, key: ReplacementKey, view: ClusterView
-    ) -> tuple[bool, int, int, ReplacementKey]:
+    ) -> tuple[int, int, int, ReplacementKey]:
         """
-        Sorts replacements: those of sets with the fewest good copies first.
+        Sorts replacements: those of sets with the fewest good copies first, then those
+        of drains, then moves to other racks.
         """
         one, _ = self._known[key]
         described = view.sets.get(key.names)
         copies = 0 if described is None else good_copies(described)
-        return one.reason is ReplacementReason.DRAIN, copies, one.since_ms, key
+        return _RANKS.get(one.reason, 0), copies, one.since_ms, key
 
 
 def _named(key: ReplacementKey) -> str:

@@ -63,6 +63,7 @@ class ReplacementReason(Enum):
     LOST = "LOST"  # the leading controller says that it is dead
     WIPED = "WIPED"  # it is alive, and its store is empty or another one
     DRAIN = "DRAIN"  # an operator empties its host
+    MISPLACED = "MISPLACED"  # another one is on its rack, and another rack is free
     MISSING = "MISSING"  # the set has fewer replicas than it should; broker id 0
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystore.autorecovery.host_peers import RecoveryHost
+from pystore.autorecovery.placement import is_misplaced
 from pystore.autorecovery.replacement_record import (
     LeftReplica,
     Replacement,
@@ -98,10 +99,29 @@ class ReplacementState:
             return True
         match self.one.reason:
             case ReplacementReason.LOST:
-                return old.is_alive and not is_wiped(old)
+                is_back = old.is_alive and not is_wiped(old)
             case ReplacementReason.WIPED:
-                return is_good(old)
-        return host is not None and host.name not in self.facts.around.drains
+                is_back = is_good(old)
+            case ReplacementReason.MISPLACED:
+                is_back = self._is_well_placed(old)
+            case _:
+                drains = self.facts.around.drains
+                is_back = host is not None and host.name not in drains
+        return is_back
+
+    def _is_well_placed(self, old: BrokerDescription) -> bool:
+        """
+        Returns whether the replica need not be moved to another rack any more, or
+        something comes first that wants it replaced on any host.
+        """
+        around = self.facts.around
+        host = host_of(around.hosts, self.key)
+        is_draining = host is not None and host.name in around.drains
+        is_begun = self.one.phase is not ReplacementPhase.WANTED
+        if not is_begun and (is_draining or not old.is_alive or is_wiped(old)):
+            return True
+        is_wanted = around.settings.placement_repair or is_draining
+        return not (is_wanted and is_misplaced(self.key, self.one, around))
 
     @property
     def is_missed(self) -> bool:

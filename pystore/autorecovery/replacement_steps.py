@@ -159,6 +159,10 @@ class _Replacing(ReplacementState):
             return WaitFor(f"{running} replacements run, which are the most at once")
         choice = choose_host(self.key, self.one, around)
         if not choice.host:
+            is_move = self.one.reason is ReplacementReason.MISPLACED
+            if is_move and not choice.waits and not self.one.left:
+                # It is where it can be; a loss or a drain is not to wait for it.
+                return EndReplacement("has no host on another rack")
             reason = None if choice.waits else WaitReason.NO_TARGET
             return WaitFor(f"no host can take it: {choice.text}", reason)
         highest = max((it.broker_id for it in self.described.brokers), default=0)

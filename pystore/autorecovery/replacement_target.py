@@ -190,7 +190,22 @@ def _refusal(
         hosts = {it.target, it.old_host, *(left.host for left in it.left)}
         if is_same and other != key and host.name in hosts:
             return f"a replacement of broker {other.broker_id} of the set uses it"
-    return _disk_refusal(key, host, facts)
+    return _rack_refusal(key, one, host, facts) or _disk_refusal(key, host, facts)
+
+
+def _rack_refusal(
+    key: ReplacementKey, one: Replacement, host: RecoveryHost, facts: HostFacts
+) -> str:
+    """
+    A move that frees no rack is none; all else goes to any rack rather than nowhere.
+    """
+    if one.reason is not ReplacementReason.MISPLACED:
+        return ""
+    if not host.rack:
+        return "its rack is not known"
+    if host.rack in _racks(key, facts):
+        return f"rack {host.rack!r} has a replica of the set"
+    return ""
 
 
 def _disk_refusal(key: ReplacementKey, host: RecoveryHost, facts: HostFacts) -> str:

@@ -36,12 +36,12 @@ class RecoverySettings:
         delay_s: how long a replica is dead before its segments are marked.
         multi_loss_immediate: a second dead replica ends the delay.
         broker_check_s: how often all replicas are looked at without a cause.
-        verify_cycle_s: in which all bytes are verified once.
-        verify_percent: of the blocks of a segment that a verification reads.
+        verify_cycle_s: in which all bytes are verified once; nothing applies it yet.
+        verify_percent: of the blocks of a segment that a verification reads; likewise.
         worker_check_percent: of the blocks that a worker reads of a copy which the mark
             does not name.
-        placement_check_s: how often the rule of racks is checked.
-        placement_repair: segments against that rule are marked.
+        placement_check_s: how often the rule of racks is checked; 0: never.
+        placement_repair: replicas against that rule are moved.
         ageing_alarm_s: an older mark is an alarm.
         open_grace_s: how long a worker leaves an active segment to replication.
         backoff_s: before the second try of a repair; it doubles with each one.
@@ -53,9 +53,8 @@ class RecoverySettings:
         take_rate: segments that one worker takes in a second, with all its slots; 0:
             any number.
         repair_bytes_per_s: into one host; 0: any number.
-        serve_bytes_per_s: out of one host; 0: any number.
+        serve_bytes_per_s: out of one host, of segments; 0: any number.
         brake_percent: of the segments; a check that would newly mark more stops.
-        overreplicated_gc_s: how often copies that are too many are looked for.
         replacements_at_once: replicas that are replaced at the same time.
         replacements_per_host: new replicas that one host fills at the same time.
         disk_high_percent: no replica is added where the disk would be fuller.
@@ -82,7 +81,6 @@ class RecoverySettings:
     repair_bytes_per_s: int = 100_000_000
     serve_bytes_per_s: int = 200_000_000
     brake_percent: int = 5
-    overreplicated_gc_s: int = _DAY_S
     replacements_at_once: int = 16
     replacements_per_host: int = 2
     disk_high_percent: int = 85

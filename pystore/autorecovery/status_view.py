@@ -149,6 +149,15 @@ class RecoveryStatus:
         """
         return summary_of(self.contents)
 
+    def told(self, name: str) -> int | None:
+        """
+        Returns a number that the leading Auditor tells of itself; ``None``: it tells
+        none.
+        """
+        activity = self.auditor_activity if self.auditor else None
+        found = None if activity is None else activity.more.get(name)
+        return found if isinstance(found, int) else None
+
     def due_ms(self, lost: LostReplica) -> int:
         """
         Returns when a lost replica counts: as the Auditor noted it, otherwise after the

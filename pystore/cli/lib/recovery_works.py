@@ -118,5 +118,5 @@ def _replacements(
     """
     orders = ControllerOrders(asked.call, hosts.remoting)
     return lambda store: HostReplacements(
-        Replacements(store, asked, hosts, orders, clock_ms=wall_ms, say=say)
+        Replacements(store, asked, hosts, orders, clock_ms=wall_ms, say=say), wall_ms
     )

@@ -150,8 +150,20 @@ def _pairs(status: RecoveryStatus) -> list[tuple[str, str]]:
         ("oldest mark", "none" if oldest is None else moment_text(oldest, now_ms)),
         ("dead", f"{count_text(summary.dead)} segments"),
         ("lost", f"{count_text(len(status.lost))} replicas"),
+        *_placed(status),
         ("delay", f"{span_text(1000 * status.settings.delay_s)} after a loss"),
     ]
+
+
+def _placed(status: RecoveryStatus) -> list[tuple[str, str]]:
+    misplaced = status.told("misplaced")
+    more = status.told("overreplicated")
+    told = []
+    if misplaced is not None:
+        told.append(("on a wrong rack", f"{count_text(misplaced)} replicas"))
+    if more:
+        told.append(("more replicas than wanted", f"{count_text(more)} sets"))
+    return told
 
 
 def _tables(status: RecoveryStatus) -> Iterator[str]:

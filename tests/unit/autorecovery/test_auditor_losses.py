@@ -473,6 +473,8 @@ class TestOperators:
 class Planned:
     """Makes replicas anew, it says."""
 
+    numbers: Mapping[str, int] = {"misplaced": 3}
+
     def __init__(self) -> None:
         self.asked: list[list[ReplicaKey]] = []
         self.is_moving = False

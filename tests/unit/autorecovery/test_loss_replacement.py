@@ -29,7 +29,9 @@ class Losing:
         self.cluster = ModelCluster(dict.fromkeys("abc" + spares, ""))
         self.cluster.add_set("set", "a", "b", "c")
         self.recovery = Recovery(MemoryStore(), self.cluster)
-        self.replaces = HostReplacements(self.recovery.replacements)
+        self.replaces = HostReplacements(
+            self.recovery.replacements, lambda: self.cluster.now_ms
+        )
 
     def turn(self, *lost: ReplicaKey) -> Mapping[ReplicaKey, str]:
         """

@@ -109,6 +109,23 @@ def test_settings_of_a_later_program_are_kept(store: RecordStore) -> None:
     )
 
 
+def test_a_setting_that_there_is_no_more_is_kept_and_cannot_be_changed(
+    store: RecordStore,
+) -> None:
+    """
+    A program of before reads the record still.
+    """
+    put(store, SETTINGS, encode_form({"overreplicated_gc_s": 5}))
+
+    change_settings(store, {"dead_after": 4})
+    found = store.get(SETTINGS)
+    assert found is not None
+    values = decode_form(found.value, SETTINGS).values
+    assert (5, 4) == (values["overreplicated_gc_s"], values["dead_after"])
+    with pytest.raises(InvalidError, match="no setting 'overreplicated_gc_s'"):
+        change_settings(store, {"overreplicated_gc_s": 6})
+
+
 def test_a_damaged_record_is_refused(store: RecordStore) -> None:
     """
     With its key, and it is not overwritten.
