@@ -70,6 +70,8 @@ class CopyLook:
         is_waiting: a fill has to wait for the segment above it.
         is_repaired: it was damaged or missing, and is right now.
         is_ill: its store cannot be opened before it is repaired.
+        is_unsettled: it lacks the segment above its settled end: it is no damage of
+            what the set has settled, but the store does not open.
     """
 
     replica: ReplicaAddress
@@ -87,6 +89,7 @@ class CopyLook:
     is_waiting: bool = False
     is_repaired: bool = False
     is_ill: bool = False
+    is_unsettled: bool = False
 
     @property
     def text(self) -> str:
@@ -140,7 +143,12 @@ def first_look(
 
 
 def told(
-    look: CopyLook, broker: BrokerDescription, stat: ReplicaStat, base: int
+    look: CopyLook,
+    broker: BrokerDescription,
+    stat: ReplicaStat,
+    base: int,
+    *,
+    is_mixed: bool = False,
 ) -> CopyLook:
     """
     Returns a look with the replica's answer; `CopyState.UNCHECKED`: its blocks have to
@@ -151,6 +159,7 @@ def told(
         broker: as the controller described it.
         stat: of the replica.
         base: of the segment.
+        is_mixed: the set has a broker of RocketMQ.
     """
     # One that is ill registers with no controller.
     if stat.incarnation != broker.incarnation and not broker.is_ill:
@@ -172,13 +181,33 @@ def told(
         state = CopyState.LACKING if is_filling else CopyState.OUTSIDE
         return replace(look, state=state, why=f"its log begins at {stat.begin}")
     if base + size > stat.settled_end:
-        why = f"its log is settled up to {stat.settled_end}"
-        return replace(look, state=CopyState.BEHIND, why=why)
+        return _unsettled(look, stat, base, is_mixed=is_mixed)
     problem = stat.problems.get(base)
     if problem:
         every = tuple(range(look.blocks))
         return replace(look, state=CopyState.DAMAGED, why=problem, bad_blocks=every)
     return look
+
+
+def _unsettled(
+    look: CopyLook, stat: ReplicaStat, base: int, *, is_mixed: bool
+) -> CopyLook:
+    problem = stat.holes.get(base)
+    if problem is None:
+        why = f"its log is settled up to {stat.settled_end}"
+        return replace(look, state=CopyState.BEHIND, why=why)
+    look = replace(
+        look,
+        state=CopyState.DAMAGED,
+        why=f"{problem}, above what is settled there",
+        bad_blocks=tuple(range(look.blocks)),
+        is_unsettled=True,
+    )
+    if not is_mixed:
+        return look
+    # A master of RocketMQ may name several masterships by one epoch (RMQ-R159).
+    why = f"{look.why}; beside a broker of RocketMQ the epochs prove nothing"
+    return replace(look, why=why, is_tried=True)
 
 
 def checked(look: CopyLook, progress: OrderProgress) -> CopyLook:

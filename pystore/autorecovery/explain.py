@@ -117,7 +117,8 @@ def explain_copy(case: SegmentCase, broker: BrokerDescription) -> str:
     if is_whole_at(stat, base):
         after = ", after the others, since its store is ill" if broker.is_ill else ""
         return f"yes{after}: its file can be read as a whole"
-    problem = stat.problems.get(base, "the segment is not settled there")
+    told = {**stat.problems, **stat.holes}
+    problem = told.get(base, "the segment is not settled there")
     return f"no: {problem}"
 
 

@@ -1,9 +1,9 @@
 """
 What the answer of a replica proves about segments of its set. Pure.
 
-Only settled segments are judged. What a replica says about its own file is evidence
-against its copy; what a slave says about bytes that its master sent is evidence against
-the master's copy.
+Only settled segments are judged, and holes with which a store does not open. What a
+replica says about its own file is evidence against its copy; what a slave says about
+bytes that its master sent is evidence against the master's copy.
 
 Source: AR-R6, AR-R9; decisions D4, D5 and D7; docs/autorecovery.md, *The Auditor*.
 """
@@ -51,14 +51,19 @@ class CopyFinding:
 
 def file_findings(broker_id: int, stat: ReplicaStat) -> list[CopyFinding]:
     """
-    Returns what a replica says about its own files.
+    Returns what a replica says about its own files; of one that cannot be opened also
+    what is missing above its settled end.
     """
+    settled = {
+        base: why
+        for base, why in stat.problems.items()
+        if stat.begin <= base and base + stat.segment_size <= stat.settled_end
+    }
     return [
         CopyFinding(
             base, broker_id, Missing(Reason.ABSENT, f"broker {broker_id}: {why}")
         )
-        for base, why in sorted(stat.problems.items())
-        if stat.begin <= base and base + stat.segment_size <= stat.settled_end
+        for base, why in sorted({**settled, **stat.holes}.items())
     ]
 
 

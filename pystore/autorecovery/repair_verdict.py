@@ -193,11 +193,34 @@ def _without_copy(
     looks: _Looks, mark: SegmentMark, settings: RecoverySettings, wanted_copies: int
 ) -> RepairVerdict:
     states = {it.state for it in looks.values()}
-    if CopyState.BEHIND in states and CopyState.DAMAGED not in states:
+    is_damaged = any(
+        it.state is CopyState.DAMAGED and not it.is_unsettled for it in looks.values()
+    )
+    if CopyState.BEHIND in states and not is_damaged:
         why = f"replication has it still: {_of(looks, CopyState.BEHIND)}"
         return RepairVerdict(VerdictKind.REST, why, 1000 * settings.open_grace_s)
     is_only = len(looks) == 1 and wanted_copies <= 1
-    return _hopeless("no good copy", mark, settings, is_only=is_only)
+    why = f"no good copy{_left_to_operators(looks)}"
+    return _hopeless(why, mark, settings, is_only=is_only)
+
+
+def _left_to_operators(looks: _Looks) -> str:
+    """
+    What an operator has to do about replicas whose stores no other copy opens.
+    """
+    ill = (
+        it.replica
+        for it in looks.values()
+        if it.is_ill and it.is_tried and it.state is CopyState.DAMAGED
+    )
+    names = " and ".join(f"{one.cluster}/{one.set_name}/{one.broker_id}" for one in ill)
+    if not names:
+        return ""
+    return (
+        f"; no copy here opens the store of {names}: `pystore recovery replace` makes "
+        "the replica anew on another host; or stop its broker, keep the store beside, "
+        "start it with an empty one, and clean the old id"
+    )
 
 
 def _hopeless(
@@ -217,7 +240,8 @@ def _with_copy(
 ) -> RepairVerdict:
     damaged = [it for it in looks.values() if it.state is CopyState.DAMAGED]
     if damaged:
-        why = f"not repaired: {_of(looks, CopyState.DAMAGED)}"
+        advice = _left_to_operators(looks)
+        why = f"not repaired: {_of(looks, CopyState.DAMAGED)}{advice}"
         if all(it.is_tried for it in damaged):
             return _hopeless(why, mark, settings)
         return RepairVerdict(VerdictKind.BACK_OFF, why)

@@ -207,8 +207,12 @@ class SegmentRepair:
         if look.state is CopyState.UNCHECKED and self._is_paused(broker.host):
             look = look.unknown(f"host {broker.host} is paused")
         if look.state is CopyState.UNCHECKED:
+            is_mixed = any(
+                it.incarnation is None and not it.is_ill for it in found.brokers
+            )
             try:
-                look = told(look, broker, self._peers.stat(replica), base)
+                stat = self._peers.stat(replica)
+                look = told(look, broker, stat, base, is_mixed=is_mixed)
             except PystoreError as error:
                 # No answer, or a refusal: neither says anything about the copy.
                 look = look.unknown(str(error))

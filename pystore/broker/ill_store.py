@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -122,11 +122,11 @@ class IllStore:
         """
         facts = StoreCopy(self._root).facts
         folder, size = self._root / COMMIT_LOG, facts.segment_size
-        problems = {
-            base: problem
-            for base in facts.bases()
-            if (problem := file_problem(folder / segment_name(base), size))
-        }
+
+        def problems(bases: Iterable[int]) -> dict[int, str]:
+            found = {it: file_problem(folder / segment_name(it), size) for it in bases}
+            return {base: problem for base, problem in found.items() if problem}
+
         return ReplicaStat(
             self.incarnation.text,
             facts.begin,
@@ -134,7 +134,8 @@ class IllStore:
             facts.settled_end,
             size,
             segments_address,
-            problems,
+            problems(facts.bases()),
+            holes=problems(facts.unsettled_bases()),
         )
 
     def mend(

@@ -31,6 +31,8 @@ class CopyFacts:
         segment_size: in bytes.
         epochs: of the log.
         identity: of the broker; ``None``: a store of no set, or of none that is known.
+        doubt: why the epochs may not be those of the bytes that are here: another
+            program wrote, or it is a copy; empty: they are. Of a peer not told.
     """
 
     begin: int
@@ -39,6 +41,7 @@ class CopyFacts:
     segment_size: int
     epochs: EpochTable
     identity: BrokerIdentity | None
+    doubt: str = ""
 
     def bases(self) -> range:
         """
@@ -46,6 +49,20 @@ class CopyFacts:
         """
         size = self.segment_size
         return range(self.begin, self.settled_end - size + 1, size)
+
+    def unsettled_bases(self) -> range:
+        """
+        Returns the base offsets of the segments above the settled ones, in which there
+        are bytes of the log: they may still be cut.
+        """
+        size = self.segment_size
+        return range(self.begin + len(self.bases()) * size, self.end, size)
+
+    def is_unsettled(self, base: int) -> bool:
+        """
+        Whether bytes of a segment may still be cut.
+        """
+        return base + self.segment_size > max(self.settled_end, self.begin)
 
     def has(self, base: int) -> bool:
         """

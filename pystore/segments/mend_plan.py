@@ -103,7 +103,11 @@ class MendPlan:
 
 
 def plan_mending(
-    own: LogCopy, sources: Sequence[LogCopy], segment: int | None = None
+    own: LogCopy,
+    sources: Sequence[LogCopy],
+    segment: int | None = None,
+    *,
+    is_closed: bool = False,
 ) -> MendPlan:
     """
     Compares a copy with its own seals and with other copies; reads every block of it.
@@ -112,6 +116,8 @@ def plan_mending(
         own: the copy to be mended.
         sources: the others, the preferred one first.
         segment: only the one with this base offset; ``None``: all.
+        is_closed: no process has it open: it also gets what is missing above its
+            settled end, without which it does not open.
 
     Raises:
         PystoreError: a copy cannot be read.
@@ -119,7 +125,9 @@ def plan_mending(
     steps: list[MendStep] = []
     unmended: list[Unmended] = []
     search = _Search(own, sources)
-    for base in own.facts.bases():
+    holes = own.facts.unsettled_bases() if is_closed else ()
+    bases = *own.facts.bases(), *(one for one in holes if own.problem(one))
+    for base in bases:
         if segment in (None, base):
             _add(search.judge(base), steps, unmended)
     size = own.facts.segment_size
@@ -159,13 +167,22 @@ def parting(mine: CopyFacts, theirs: CopyFacts, base: int) -> str:
     """
     Returns why the histories of two copies differ where a segment ends; empty: they
     agree.
+
+    Below the settled end the bytes are those of the set. Above it only equal epochs up
+    to the end of the segment prove that a copy has the bytes that were here: else a
+    tail that the set has cut would be joined to bytes of another history.
     """
+    end, is_settled = base + mine.segment_size, not mine.is_unsettled(base)
+    if not is_settled and mine.doubt:
+        return f"which history this log is of is not known: {mine.doubt}"
     if not len(mine.epochs) or not len(theirs.epochs):
-        return ""
+        return "" if is_settled else "without epochs no history is known"
     point = mine.epochs.consistent_point(theirs.epochs, mine.end, theirs.end)
-    if point is None or point < base + mine.segment_size:
-        return f"the two histories part at {point or 0}"
-    return ""
+    if point is not None and point >= end:
+        return ""
+    if not is_settled and point == mine.end:
+        return f"this log ended at {point}, within the segment"
+    return f"the two histories part at {point or 0}"
 
 
 def _add(

@@ -316,7 +316,7 @@ def mend_closed(
     progress = progress or MendProgress()
     with Lock(root / LOCK) as lock:
         own = StoreCopy(root)
-        progress.begin(plan_mending(own, sources, segment))
+        progress.begin(plan_mending(own, sources, segment, is_closed=True))
         steps = progress.plan.steps
         for planned in (one for one in steps if one.action is not MendAction.FILL):
             step = unshared(root, planned)

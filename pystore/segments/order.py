@@ -60,6 +60,8 @@ class ReplicaStat:
         bad_sources: what came damaged from a master, since this process began.
         cut_generation: rises with each cut of the log; -1: not told, as by a broker of
             an earlier version.
+        holes: of a store that cannot be opened: why the file of a segment above the
+            settled end cannot be read as a whole, by base offset.
     """
 
     incarnation: str
@@ -71,6 +73,7 @@ class ReplicaStat:
     problems: Mapping[int, str] = field(default_factory=dict)
     bad_sources: tuple[BadSource, ...] = ()
     cut_generation: int = -1
+    holes: Mapping[int, str] = field(default_factory=dict)
 
 
 class OrderAction(Enum):

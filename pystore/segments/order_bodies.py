@@ -60,6 +60,7 @@ def encode_stat(stat: ReplicaStat) -> bytes:
             "problems": [[base, why] for base, why in sorted(stat.problems.items())],
             "badSources": [[one.broker_id, one.offset] for one in stat.bad_sources],
             "cutGeneration": stat.cut_generation,
+            "holes": [[base, why] for base, why in sorted(stat.holes.items())],
         }
     )
 
@@ -81,8 +82,9 @@ def decode_stat(body: bytes) -> ReplicaStat:
         read_value(row, "segmentsAddress", str),
         dict(_pairs(row, "problems", str)),
         tuple(BadSource(*one) for one in _pairs(row, "badSources", int)),
-        # A broker of an earlier version does not tell it.
+        # A broker of an earlier version tells neither this nor holes.
         read_value({"cutGeneration": -1, **row}, "cutGeneration", int),
+        dict(_pairs({"holes": [], **row}, "holes", str)),
     )
     if not 0 <= found.begin <= found.end or found.segment_size <= 0:
         raise RemoteViolation(

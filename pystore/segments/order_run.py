@@ -107,9 +107,10 @@ def carry_out(
     own = _WatchedCopy(StoreCopy(target.path), hooks.read)
     facts, base = own.facts, order.base
     is_fill = order.action is OrderAction.FILL
-    if base + facts.segment_size > facts.settled_end or (
-        base < facts.begin and not is_fill
-    ):
+    is_settled = base + facts.segment_size <= facts.settled_end and (
+        base >= facts.begin or is_fill
+    )
+    if not is_settled and not _is_hole(order, target, own):
         return OrderOutcome.GONE, (
             f"the settled segments here are from {facts.begin} to {facts.settled_end}"
         )
@@ -126,6 +127,19 @@ def carry_out(
             raise
         # Retention has deleted it meanwhile.
         return OrderOutcome.GONE, "retention has deleted it"
+
+
+def _is_hole(order: SegmentOrder, target: OrderTarget, own: LogCopy) -> bool:
+    """
+    Whether the order is to fill a hole above the settled end, without which the store
+    does not open: no replication brings it. What is there stays as it is.
+    """
+    return (
+        order.action is OrderAction.REPAIR
+        and not target.is_open
+        and order.base in own.facts.unsettled_bases()
+        and bool(own.problem(order.base))
+    )
 
 
 def _filled(own: LogCopy, base: int) -> _Ended:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pystore.errors import InvalidError
-from pystore.segments.mend_plan import MendAction, MendStep
+from pystore.segments.mend_plan import MendAction, MendStep, parting
 from pystore.segments.mending import (
     install_file,
     patch_blocks,
@@ -24,6 +24,7 @@ from pystore.segments.mending import (
     put_in_place,
 )
 from pystore.segments.pull import ReachCallback
+from pystore.segments.store_copy import StoreCopy
 from pystore.store.mend import PulledSegment
 from pystore.store.store import Store
 
@@ -39,6 +40,13 @@ class OrderTarget(Protocol):
     def path(self) -> Path:
         """
         The directory of the store.
+        """
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """
+        Whether a writer has it: replication cuts and brings what is not settled.
         """
         ...
 
@@ -93,6 +101,13 @@ class OpenTarget:
         return self.store.path
 
     @property
+    def is_open(self) -> bool:
+        """
+        As `OrderTarget.is_open`.
+        """
+        return True
+
+    @property
     def begin(self) -> int:
         """
         As `OrderTarget.begin`.
@@ -136,6 +151,13 @@ class ClosedTarget:
     segment_size: int
     changing: Callable[[], AbstractContextManager[object]]
 
+    @property
+    def is_open(self) -> bool:
+        """
+        As `OrderTarget.is_open`.
+        """
+        return False
+
     def patch(self, step: MendStep, on_block: ReachCallback) -> None:
         """
         As `OrderTarget.patch`.
@@ -153,7 +175,8 @@ class ClosedTarget:
         As `OrderTarget.put_in_place`.
 
         Raises:
-            InvalidError: the step is a fill.
+            InvalidError: the step is a fill; or another process has cut or repaired the
+                log since the plan.
         """
         if step.action is MendAction.FILL:
             raise InvalidError(
@@ -161,4 +184,11 @@ class ClosedTarget:
                 offset=step.base,
             )
         with self.changing():
+            own = StoreCopy(self.path)
+            if own.facts.is_unsettled(step.base):
+                why = parting(own.facts, step.sources[0].facts, step.base)
+                if not why and not own.problem(step.base):
+                    why = "the segment is there again"
+                if why:
+                    raise InvalidError(f"{self.path}: {why}", offset=step.base)
             install_file(self.path, step.base, kept)

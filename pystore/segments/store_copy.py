@@ -33,9 +33,10 @@ from pystore.fs.disk_read import read_disk
 from pystore.fs.layout import ABORT, META_NAME, SEALS_NAME, segment_path
 from pystore.fs.regular_file import read_regular
 from pystore.metastore.database import MetaStore
-from pystore.metastore.schema import BOUNDS, EPOCHS, IDENTITY
+from pystore.metastore.schema import BOUNDS, CUT, EPOCHS, IDENTITY
+from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import Identity
-from pystore.recovery.foreign_writer import find
+from pystore.recovery.foreign_writer import find, reasons_of
 from pystore.rocketmq.abort_file import parse_abort
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.seals import BLOCK_BYTES, Seal, block_digest, read_seal
@@ -44,6 +45,7 @@ from pystore.store.open_reader import open_reader
 
 __all__ = ["StoreCopy", "file_problem"]
 
+_Metadata = tuple[EpochTable, BrokerIdentity | None, int, int | None, str]
 _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 
@@ -100,14 +102,18 @@ class StoreCopy:
         log, _ = open_reader(root, LogOptions(serves_ill=True))
         with log:
             ends = log.ends()
-        epochs, identity, confirmed = _metadata_of(root)
-        settled = end = ends.published_end
+        epochs, identity, confirmed, intent, doubt = _metadata_of(root)
+        end = ends.published_end
+        if intent is not None:
+            # What is above is no part of the log: it is being removed.
+            end = max(ends.min_offset, min(end, intent))
+        settled = end
         confirmed = max(confirmed, ends.confirm_offset)
         # A stopped broker of RocketMQ may not have told its confirm offset.
         if identity is not None and (confirmed or (root / META_NAME).is_dir()):
             settled = min(confirmed, end)
         self.facts = CopyFacts(
-            ends.min_offset, end, settled, ends.segment_size, epochs, identity
+            ends.min_offset, end, settled, ends.segment_size, epochs, identity, doubt
         )
 
     def problem(self, base: int) -> str:
@@ -200,21 +206,32 @@ def _refuse_running_rocketmq(root: Path) -> None:
         )
 
 
-def _metadata_of(root: Path) -> tuple[EpochTable, BrokerIdentity | None, int]:
+def _metadata_of(root: Path) -> _Metadata:
     """
-    The epochs, the identity and the stored confirm offset of a store.
+    The epochs, the identity and the stored confirm offset of a store, the offset of an
+    unfinished cut, and why its epochs may not be those of its bytes.
     """
     if not (root / META_NAME).is_dir():
         found = find(root).read()
         times = found.times
         confirmed = times.confirm_offset if times is not None else 0
-        return found.epochs or EpochTable(), _final(found.identity), confirmed
+        epochs = found.epochs or EpochTable()
+        return epochs, _final(found.identity), confirmed, None, "it has no metadata"
     with (
         MetaStore.open_read_only(root / META_NAME) as metastore,
         metastore.view() as view,
     ):
         identity = _final(view.read(IDENTITY))
-        return view.read(EPOCHS), identity, view.read(BOUNDS).confirm_offset
+        confirmed, intent = view.read(BOUNDS).confirm_offset, view.read(CUT).intent
+        return view.read(EPOCHS), identity, confirmed, intent, _doubt_of(view, root)
+
+
+def _doubt_of(view: ReadTransaction, root: Path) -> str:
+    try:
+        return "; ".join(reasons_of(view, find(root), (), []))
+    except PystoreError as error:
+        # A small file that cannot be read: it may be another program's.
+        return str(error)
 
 
 def _final(identity: Identity) -> BrokerIdentity | None:

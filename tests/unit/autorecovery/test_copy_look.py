@@ -91,6 +91,23 @@ def test_a_replica_that_is_ill_answers_as_a_process_that_registers_nowhere() -> 
     assert all(one.is_ill for one in found)
 
 
+def test_what_an_ill_replica_lacks_above_its_settled_end_is_to_be_repaired() -> None:
+    """
+    It does not open without; what is there is left to replication. Beside a broker of
+    RocketMQ one epoch may name several masterships.
+    """
+    broker = replace(BROKER, is_alive=False, is_ill=True)
+    stat = replace(STAT, end=10 * SIZE, holes={9 * SIZE: "missing"})
+    hole, whole = (told(look(), broker, stat, one * SIZE) for one in (9, 8))
+    mixed = told(look(), broker, stat, 9 * SIZE, is_mixed=True)
+
+    assert (CopyState.DAMAGED, CopyState.BEHIND) == (hole.state, whole.state)
+    assert (True, False) == (hole.is_unsettled, hole.is_tried)
+    assert not hole.is_source
+    assert mixed.is_tried
+    assert "epochs prove nothing" in mixed.text
+
+
 def test_what_was_repaired_is_told_as_what_was_before() -> None:
     """
     Also after it was read once more: no copy is good and damaged in one line.

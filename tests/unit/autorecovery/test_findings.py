@@ -39,6 +39,14 @@ def test_only_settled_segments_of_the_log_are_judged() -> None:
     assert not is_whole_at(stat, SIZE)
 
 
+def test_a_hole_with_which_a_store_does_not_open_is_judged() -> None:
+    """Above its settled end, too: no replication brings it."""
+    stat = a_stat(problems={3 * SIZE: "missing"}, holes={9 * SIZE: "missing"})
+
+    assert [3 * SIZE, 9 * SIZE] == [one.base for one in file_findings(2, stat)]
+    assert not is_whole_at(stat, 9 * SIZE)
+
+
 @pytest.mark.parametrize(
     ("offset", "blocks"),
     [

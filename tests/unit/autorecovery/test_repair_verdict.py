@@ -64,6 +64,36 @@ def looks(*states: CopyState) -> dict[int, CopyLook]:
     }
 
 
+def test_what_no_copy_opens_is_said_with_what_an_operator_does() -> None:
+    """
+    The others are good: the segment is not lost, and the replica waits for an operator.
+    """
+    found = looks(GOOD, DAMAGED, GOOD)
+    found[2] = replace(
+        found[2], is_ill=True, is_unsettled=True, why="the two histories part at 7"
+    )
+    mark = replace(a_mark(), no_copy_tries=SETTINGS.dead_after - 1)
+    end = verdict(found, mark, SETTINGS, 3)
+
+    assert VerdictKind.BURY is end.kind
+    assert "part at 7" in end.why
+    assert "opens the store of cluster/set/2: `pystore recovery replace`" in end.why
+    others = verdict(looks(GOOD, DAMAGED), mark, SETTINGS, 2)
+    assert "recovery replace" not in others.why
+
+
+def test_a_hole_that_no_copy_has_settled_yet_is_no_failed_try() -> None:
+    """
+    The set goes on, and settles it.
+    """
+    found = looks(BEHIND, DAMAGED, BEHIND)
+    hole = replace(found[2], is_ill=True, is_unsettled=True, is_tried=False)
+
+    end = verdict({**found, 2: hole}, a_mark(), SETTINGS, 3)
+    assert (VerdictKind.REST, 1000 * SETTINGS.open_grace_s) == (end.kind, end.for_ms)
+    assert VerdictKind.BACK_OFF is verdict(found, a_mark(), SETTINGS, 3).kind
+
+
 def test_what_was_repaired_is_named() -> None:
     """
     At the end of the claim.

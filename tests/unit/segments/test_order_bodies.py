@@ -37,6 +37,7 @@ STAT = ReplicaStat(
     {1 << 21: "the file is missing"},
     (BadSource(1, 5000), BadSource(2, 0)),
     7,
+    {1 << 29: "the file is missing"},
 )
 ORDER = SegmentOrder(
     "w/1", 1 << 40, OrderAction.FILL, ("a:1", "b:2"), (0, 3), 1 << 20, "", 5
@@ -60,14 +61,16 @@ def test_bodies_survive_their_json() -> None:
     assert PROGRESS == decode_progress(encode_progress(PROGRESS))
 
 
-def test_a_broker_of_an_earlier_version_tells_no_generation_of_its_cuts() -> None:
+def test_a_broker_of_an_earlier_version_tells_neither_cuts_nor_holes() -> None:
     """
     All else of its answer counts.
     """
     told = json.loads(encode_stat(STAT))
     del told["cutGeneration"]
+    del told["holes"]
+    before = replace(STAT, cut_generation=-1, holes={})
 
-    assert replace(STAT, cut_generation=-1) == decode_stat(json.dumps(told).encode())
+    assert before == decode_stat(json.dumps(told).encode())
 
 
 def test_a_worker_of_an_earlier_version_tells_no_rate_of_serving() -> None:
