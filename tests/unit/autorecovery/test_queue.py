@@ -411,28 +411,6 @@ class TestOperators:
         assert (0, clock.now_ms) == (mark.not_before_ms, mark.front_ms)
         assert not peer.queue.first(segment(77))
 
-    def test_an_idle_worker_notices_by_a_glance_what_others_than_the_auditor_mark(
-        self, peer: Peer, other: Peer
-    ) -> None:
-        """However many published segments are repaired by now; the first few of all."""
-        peer.queue.mark_many(new_marks(50), by="auditor")
-        peer.queue.publish_window()
-        for key in all_of(peer):
-            assert peer.queue.forget(key)
-        while other.queue.take(other.slot) is not None:
-            continue
-        while other.queue.glance(other.slot):
-            assert other.queue.take(other.slot) is None
-        marks = new_marks(300, first=100)
-        keys = [one.key for one in marks]
-        peer.queue.mark_many(marks, by="verification")
-        other.queue.tell_marked([])
-        assert not other.queue.glance(other.slot)
-        peer.queue.tell_marked(keys)
-
-        assert other.queue.glance(other.slot)
-        assert {other.take().key for _ in range(8)} == set(keys[:8])
-
     def test_a_window_leaves_out_what_rests_or_is_being_repaired(
         self, peer: Peer, other: Peer
     ) -> None:

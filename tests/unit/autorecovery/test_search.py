@@ -8,9 +8,10 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from lib.autorecovery.marks import a_mark, segment
+from lib.autorecovery.marks import a_mark, new_marks, segment
 
 from pystore.autorecovery.mark import encode_mark
+from pystore.autorecovery.queue import UnderReplicationQueue
 from pystore.autorecovery.search import WorkSearch
 from pystore.autorecovery.segment_key import LOCKS, MARKS, page_key
 from pystore.autorecovery.window import PAGE_KEYS, encode_page, pages_of
@@ -271,6 +272,31 @@ def test_a_segment_that_rested_is_found_by_a_glance_without_a_request() -> None:
     assert search.glance(9000)
     assert [] == store.calls[1:]
     assert set(TEXTS[6:16]) == {text for text, _ in search.look(9000)}
+
+
+def test_a_glance_finds_what_others_than_the_auditor_mark() -> None:
+    """
+    However many published segments are repaired by now; the first few of all.
+    """
+    store = MemoryStore()
+    queue = UnderReplicationQueue(store, lambda: 1)
+    slot = queue.slot("w/0", Random(14).random)
+    queue.mark_many(new_marks(50), by="auditor")
+    queue.publish_window()
+    while (claim := queue.take(slot)) is not None:
+        assert queue.done(claim)
+    while queue.glance(slot):
+        assert queue.take(slot) is None
+    marks = new_marks(300, first=100)
+    keys = [one.key for one in marks]
+    queue.mark_many(marks, by="verification")
+    queue.tell_marked([])
+    assert not queue.glance(slot)
+    queue.tell_marked(keys)
+
+    assert queue.glance(slot)
+    claims = [queue.take(slot) for _ in range(8)]
+    assert {one.key for one in claims if one is not None} == set(keys[:8])
 
 
 def test_few_locks_are_remembered() -> None:
