@@ -126,7 +126,7 @@ class WorkSearch:
     def glance(self, now_ms: int) -> bool:
         """
         Returns whether the next look may find more than the last one: one request at
-        most.
+        most, of a server.
 
         Args:
             now_ms: of the queue's clock.
@@ -141,8 +141,14 @@ class WorkSearch:
             self._freed += [(text, None) for text in rested]
             return True
         self._glances += 1
-        if not self._locked or self._glances % _GLANCES_A_PAGE == 0:
+        is_of_window = not self._locked or self._glances % _GLANCES_A_PAGE == 0
+        if is_of_window and not self._store.reads_locally:
             return self._read_window(now_ms)
+        if self._store.reads_locally and self._read_window(now_ms):
+            return True
+        return bool(self._locked) and self._has_lock_ended()
+
+    def _has_lock_ended(self) -> bool:
         text = next(iter(self._locked))
         del self._locked[text]
         try:

@@ -25,8 +25,10 @@ NOTICED_MS = 20_000
 
 class Counted(MemoryStore):
     """
-    A store that notes its calls.
+    A store that notes its calls, and is as one that asks a server.
     """
+
+    reads_locally = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -240,6 +242,24 @@ def test_a_lock_that_was_met_and_has_ended_is_found_by_a_glance() -> None:
     assert free in locked
     assert [] == store.calls
     assert taken(search, 0, (locked - {free}).__contains__)
+
+
+def test_a_glance_that_asks_no_server_is_at_window_and_lock() -> None:
+    """
+    Each time.
+    """
+    store = Counted()
+    store.reads_locally = True
+    search = WorkSearch(store, Random(7).random)
+    search.met_lock(TEXTS[0])
+    assert store.commit([Put(f"{LOCKS}{TEXTS[0]}", b"")])
+    for _ in range(5):
+        store.calls.clear()
+        assert not search.glance(0)
+        assert [page_key(0), f"{LOCKS}{TEXTS[0]}"] == store.calls
+    assert store.commit([Delete(f"{LOCKS}{TEXTS[0]}")])
+
+    assert search.glance(0)
 
 
 def test_a_glance_finds_a_new_window() -> None:
