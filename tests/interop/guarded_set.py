@@ -176,7 +176,8 @@ class GuardedSet:
     ) -> None:
         """
         Runs a producer or a consumer until it prints this text, and no longer: threads
-        of RocketMQ's client outlive an error.
+        of RocketMQ's client outlive an error. One that ended without the text runs
+        again: on a busy machine its call may time out before it has an answer.
 
         Args:
             text: of a line.
@@ -188,8 +189,17 @@ class GuardedSet:
         with path.open("wb") as output:
             known = secret or SECRET.format(user)
             command = self._begin(words, user, known, output)
+
+            def is_printed() -> bool | None:
+                nonlocal command
+                if text in path.read_text():
+                    return True
+                if command.poll() is not None:
+                    command = self._begin(words, user, known, output)
+                return None
+
             try:
-                until(lambda: text in path.read_text() or None)
+                until(is_printed)
             finally:
                 command.kill()
                 command.wait()
