@@ -141,7 +141,8 @@ def test_a_defect_stops_neither_the_slot_nor_other_segments() -> None:
     it.queue.first(SegmentKey("cluster", "set", 0))
     it.set.replicas[3].copies[1][2] = ROTTEN
     key = SegmentKey("cluster", "set", base_of(1))
-    it.queue.mark(key, {3: corrupt(2)}, Priority.LAST_COPY, by="auditor")
+    it.queue.mark(key, {3: corrupt(2)}, Priority.LAST_COPY, by="verification")
+    it.queue.tell_marked([key])
     it.wait_for(it.is_repaired)
     it.threads.stop()
 
