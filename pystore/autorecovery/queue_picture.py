@@ -92,9 +92,9 @@ class QueuePicture:
         is_early = self._read_ms is not None and steady_ms - self._read_ms < rest_ms
         if not self._is_stale or (is_early and not self._is_due):
             return False
+        self.marks, self.dead = self._queue.list(), self._queue.dead()
         self._is_urgent |= self._is_due
         self._is_due = False
-        self.marks, self.dead = self._queue.list(), self._queue.dead()
         self._read_ms, self._is_stale = steady_ms, False
         self.reads += 1
         return True

@@ -204,14 +204,14 @@ class _Offer:
         sources: the copies that have these bytes.
         refusals: why others have not.
         seal: of a source.
-        is_torn: copies prove different bytes, and nothing here says which are right.
+        is_disputed: copies prove different bytes, and no seal here decides.
     """
 
     expected: _Digests | None
     sources: list[LogCopy] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     seal: Seal | None = None
-    is_torn: bool = False
+    is_disputed: bool = False
 
     def take(self, source: LogCopy, digests: _Digests, *, is_sealed: bool) -> None:
         """
@@ -231,7 +231,7 @@ class _Offer:
             why = f"its block {other[0]} is not the one that was sealed"
             self.refusals.append(f"{source.name}: {why}")
         else:
-            self.is_torn = True
+            self.is_disputed = True
             why = f"its block {other[0]} differs from that of {self.sources[0].name}"
             self.refusals.append(f"{source.name}: {why}")
 
@@ -294,9 +294,9 @@ class _Search:
         offer: _Offer,
         blocks: tuple[int, ...] = (),
     ) -> MendStep | Unmended:
-        if offer.is_torn:
+        if offer.is_disputed:
             reason += ", and the other copies differ: name the right one alone"
-        if offer.is_torn or not offer.sources or offer.expected is None:
+        if offer.is_disputed or not offer.sources or offer.expected is None:
             refusals = (*self._refused, *offer.refusals)
             return Unmended(base, reason, refusals, blocks=blocks)
         return MendStep(

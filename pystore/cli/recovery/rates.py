@@ -95,7 +95,8 @@ def rates(
 
 def _pairs(found: dict[str, Any]) -> list[tuple[str, str]]:
     p99_ms, limit_ms = found["appendP99Ms"], found["repairLatencyMs"]
-    told = found["toldServeBytesPerSecond"]
+    # A broker of an earlier version does not tell it.
+    told = found.get("toldServeBytesPerSecond", 0)
     took = "not measured" if p99_ms is None else f"{p99_ms:.1f} ms"
     return [
         ("in", _rate(found["inBytesPerSecond"], found["repairBytesPerSecond"])),
